@@ -1,0 +1,140 @@
+//! One call into plugin code.
+
+use std::time::Duration;
+
+use covel_graph::Json;
+
+/// What is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallTarget {
+    /// The default export of a handler module: `(ctx) => result`.
+    Handler {
+        /// Package-relative module.
+        module: String,
+    },
+    /// The default export of a guard module: `(ctx) => {skip, ...}`.
+    Guard {
+        /// Package-relative module.
+        module: String,
+    },
+    /// A registered tool: `execute(args, toolContext)`.
+    Tool {
+        /// Name inside the plugin.
+        name: String,
+    },
+    /// A registered RPC action: `(payload, ctx)`.
+    Rpc {
+        /// Action.
+        action: String,
+    },
+}
+
+/// The data half of a context; the rest is asked of the host lazily.
+/// Each part becomes an own, frozen, lazily converted property of `ctx`; absent parts are absent properties.
+#[derive(Clone, Debug, Default)]
+pub struct CallContext {
+    /// `sessionId`, `turnId`, `pluginId`, `runtimeId`, `locale`, `playerMessage`, `logicalTurn`, `userSettings`,
+    /// `triggerEvent`, `manualPayload`, `activation`, `session`, `playerActions`...: name and value.
+    pub fields: Vec<(&'static str, Json)>,
+    /// `ctx.inputs`: one slot object per bound input.
+    pub inputs: Vec<(String, Json)>,
+    /// Tool arguments or RPC payload; `None` for handlers and guards.
+    pub argument: Option<Json>,
+    /// Does the call get `pluginData.set/delete/update`? DAT-2
+    pub writable: bool,
+    /// Does the call get `ctx.tools` and `ctx.gateway`?
+    pub effects: bool,
+}
+
+/// How long a call may take and how much it may give back.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLimits {
+    /// Wall-clock limit, host waits included.
+    pub timeout: Duration,
+    /// Largest result, in bytes of JSON.
+    pub max_output_bytes: usize,
+}
+
+/// What plugin code returned.
+#[derive(Clone, Debug)]
+pub struct CallOutput {
+    /// The returned value as JSON (`undefined` = `null`).
+    pub value: Json,
+}
+
+/// Why a call gave no result.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    /// The code threw.
+    #[error("{message}")]
+    Thrown {
+        /// Error name.
+        name: String,
+        /// `error.code`, when a string.
+        code: Option<String>,
+        /// Message.
+        message: String,
+        /// Stack with the author's files and lines.
+        stack: Option<String>,
+        /// `error.details`, when JSON.
+        details: Option<Json>,
+    },
+    /// The deadline passed; the code was interrupted.
+    #[error("took longer than {limit_ms} ms")]
+    Timeout {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// The isolate ran out of its heap; it was replaced.
+    #[error("used more than {limit_bytes} bytes of memory")]
+    HeapLimit {
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// Too deep recursion.
+    #[error("recursed too deeply")]
+    StackOverflow,
+    /// The result is not JSON (a function, symbol, BigInt, cycle, non-finite number, getter that throws).
+    #[error("the result is not JSON at {path}: {message}")]
+    NotJson {
+        /// Where in the result.
+        path: String,
+        /// What is there.
+        message: String,
+    },
+    /// The result is too large.
+    #[error("the result is larger than {limit_bytes} bytes")]
+    OutputTooLarge {
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The caller cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// The module is missing, does not parse, or has no default function.
+    #[error("{message}")]
+    Load {
+        /// What and where (file:line:column when known).
+        message: String,
+    },
+    /// The worker thread was stuck in a native builtin and was replaced.
+    #[error("the plugin's worker was stuck and was replaced")]
+    WorkerLost,
+}
+
+impl CallError {
+    /// Stable code for documents and events.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Thrown { .. } => "handler-threw",
+            Self::Timeout { .. } => "handler-timeout",
+            Self::HeapLimit { .. } => "handler-out-of-memory",
+            Self::StackOverflow => "handler-stack-overflow",
+            Self::NotJson { .. } => "output-not-json",
+            Self::OutputTooLarge { .. } => "output-too-large",
+            Self::Cancelled => "cancelled",
+            Self::Load { .. } => "handler-load-failed",
+            Self::WorkerLost => "worker-lost",
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What an author reads when something in a package is wrong.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A place in a source file. Lines and columns count from 1; 0 means the whole file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The package cannot be published.
+    Error,
+    /// The package works, perhaps not as meant.
+    Warning,
+}
+
+/// One finding: which rule, where, and what would be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnostic {
+    /// Error or warning.
+    pub severity: Severity,
+    /// Stable kebab-case code.
+    pub code: String,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// What would be accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The package, when its id is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_id: Option<String>,
+    /// File, relative to the package root when inside one.
+    pub file: String,
+    /// Line, from 1 (0: the whole file).
+    pub line: u32,
+    /// Column, from 1 (0: the whole line).
+    pub column: u32,
+    /// Field path such as `runtime.schedule.stage`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{severity}[{}] {}:{}:{}: {}", self.code, self.file, self.line, self.column, self.message)?;
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}

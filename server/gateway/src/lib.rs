@@ -1,0 +1,1 @@
+//! Language models for Covel: the offline storyteller and HTTP protocols.

@@ -1,0 +1,2 @@
+//! The `covel` program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! What is remembered: the LMDB environment, key codecs, commits.
