@@ -1,8 +1,12 @@
 //! One call into plugin code.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use covel_graph::Json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{generation::Generation, host::CallHost};
 
 /// What is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +121,9 @@ pub enum CallError {
         /// What and where (file:line:column when known).
         message: String,
     },
+    /// Another call made the plugin's isolate unusable; it was replaced. The same call may be made again.
+    #[error("the plugin's isolate was replaced while the call was running")]
+    IsolateLost,
     /// The worker thread was stuck in a native builtin and was replaced.
     #[error("the plugin's worker was stuck and was replaced")]
     WorkerLost,
@@ -134,7 +141,28 @@ impl CallError {
             Self::OutputTooLarge { .. } => "output-too-large",
             Self::Cancelled => "cancelled",
             Self::Load { .. } => "handler-load-failed",
+            Self::IsolateLost => "isolate-lost",
             Self::WorkerLost => "worker-lost",
         }
     }
+}
+
+/// One call to make. See [`JsHost::submit`](crate::JsHost::submit).
+pub struct Call {
+    /// Whose code.
+    pub generation: Generation,
+    /// Which code.
+    pub target: CallTarget,
+    /// Its context.
+    pub context: CallContext,
+    /// What answers its questions.
+    pub host: Arc<dyn CallHost>,
+    /// Limits.
+    pub limits: CallLimits,
+    /// Cancels the call, also while it waits for the host.
+    pub cancel: CancellationToken,
+    /// Comes back with the answer.
+    pub tag: u32,
+    /// Gets exactly one answer for the call.
+    pub reply: mpsc::UnboundedSender<(u32, Result<CallOutput, CallError>)>,
 }

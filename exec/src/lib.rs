@@ -1,1 +1,50 @@
-//! What happens in a turn: selection, walking, agents, tools, commit.
+//! What happens in a turn.
+//!
+//! Here live the engine an embedder opens, the sans-IO turn core, the driver that walks a plan, agents, tools,
+//! overlays and the commit. Not here: HTTP, model protocols, the layout of the store, JavaScript itself.
+
+pub mod active;
+mod agent;
+pub mod ambient;
+mod call_host;
+mod command;
+mod commit;
+pub mod core;
+pub mod document;
+mod engine;
+mod error;
+mod event;
+mod execution;
+mod inputs;
+pub mod limits;
+mod native;
+pub mod ops;
+pub mod overlay;
+mod packages;
+mod prompt;
+mod query;
+pub mod random;
+mod requests;
+pub mod results;
+mod script;
+pub mod select;
+mod session;
+mod sessions;
+mod tools;
+mod turn;
+
+pub use ambient::{Ambient, FixedAmbient, SystemAmbient, iso_time};
+pub use command::{CommandInfo, CommandOutcome};
+pub use document::{
+    DataChange, ErrorInfo, EventDocument, IsolatedDocument, RuntimeDocument, RuntimeStatus, TurnDocument,
+};
+pub use engine::{Engine, EngineOptions};
+pub use error::ExecError;
+pub use event::{EventSink, TurnEvent};
+pub use native::{NativeContext, NativeOutput, NativePackage, NativeRuntime};
+pub use packages::{PackageInfo, PackageState};
+pub use query::{DataFilter, DataRecord};
+pub use script::{ScriptedGateway, ScriptedReply};
+pub use session::{MessageRecord, Phase, SessionRecord, SessionStatus, SetupState, TriggerRecord};
+pub use sessions::NewSession;
+pub use turn::{ExecutionKind, ExecutionRequest};

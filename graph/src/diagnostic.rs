@@ -50,6 +50,58 @@ pub struct Diagnostic {
     pub path: Option<String>,
 }
 
+impl Diagnostic {
+    /// An error at a place.
+    pub fn error(code: &str, file: &str, at: Position, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, code, file, at, message.into())
+    }
+
+    /// A warning at a place.
+    pub fn warning(code: &str, file: &str, at: Position, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, file, at, message.into())
+    }
+
+    fn new(severity: Severity, code: &str, file: &str, at: Position, message: String) -> Self {
+        Self {
+            severity,
+            code: code.to_owned(),
+            message,
+            help: None,
+            plugin_id: None,
+            file: file.to_owned(),
+            line: at.line,
+            column: at.column,
+            path: None,
+        }
+    }
+
+    /// Says what would be accepted.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Names the field.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Names the package.
+    #[must_use]
+    pub fn with_plugin(mut self, plugin: impl Into<String>) -> Self {
+        self.plugin_id = Some(plugin.into());
+        self
+    }
+
+    /// Is it an error?
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {

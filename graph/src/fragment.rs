@@ -212,8 +212,84 @@ pub struct DataDecl {
     pub accepts: Vec<String>,
     /// Field searched by `memory-search`.
     pub search_text: Option<String>,
+    /// What it is for.
+    pub description: String,
+    /// How world authors fill it.
+    pub authoring: Option<AuthoringDecl>,
     /// Where it is written.
     pub origin: Origin,
+}}
+data! {/// How a world author fills a data namespace that accepts contracts.
+pub struct AuthoringDecl {
+    /// Title.
+    pub title: Text,
+    /// Summary.
+    pub summary: Text,
+    /// Hint for a generator.
+    pub hint: String,
+    /// Package-relative path of the example.
+    pub example_path: Option<String>,
+    /// The example, JSON.
+    pub example: Option<JsonText>,
+    /// The file a world keeps it in.
+    pub source: Option<SourceDecl>,
+    /// `offer`, `default` or empty.
+    pub generate: String,
+}}
+data! {/// The world file a data namespace is authored in.
+pub struct SourceDecl {
+    /// `yaml`, `json` or `media`.
+    pub kind: String,
+    /// World-relative path.
+    pub path: String,
+    /// Field that identifies an item (`filename` for media).
+    pub key: Option<String>,
+    /// List fields whose items are translated one by one.
+    pub locale_array_keys: Vec<String>,
+    /// Kept from players and generic readers.
+    pub hidden: bool,
+    /// How items become lorebook entries, JSON; empty = they do not.
+    pub lorebook: JsonText,
+}}
+data! {/// A projection of world source records into own data.
+pub struct ProjectionDecl {
+    /// Id.
+    pub id: String,
+    /// Exact source schema URI, such as `contract:<id>`.
+    pub from: String,
+    /// Package-relative handler module.
+    pub handler: String,
+    /// Outputs in manifest order.
+    pub outputs: Vec<ProjectionOutput>,
+    /// Where it is written.
+    pub origin: Origin,
+}}
+data! {/// Where an output of a projection goes.
+pub struct ProjectionOutput {
+    /// Id.
+    pub id: String,
+    /// Own namespace.
+    pub namespace: String,
+    /// Key.
+    pub key: String,
+}}
+data! {/// A link of an author.
+pub struct LinkDecl {
+    /// Label.
+    pub label: Text,
+    /// Address, https.
+    pub url: String,
+}}
+data! {/// Who wrote a package.
+pub struct AuthorDecl {
+    /// Name.
+    pub name: String,
+    /// Address, https.
+    pub url: Option<String>,
+    /// A few words.
+    pub about: Text,
+    /// Links.
+    pub links: Vec<LinkDecl>,
 }}
 data! {/// A hook declaration. HKS-1
 pub struct HookDecl {
@@ -539,6 +615,14 @@ pub struct Fragment {
     pub description: Text,
     /// Catalogue labels.
     pub tags: Vec<String>,
+    /// Host range the author states; kept, not enforced.
+    pub covel: Option<String>,
+    /// Author.
+    pub author: Option<AuthorDecl>,
+    /// Licence.
+    pub license: Option<String>,
+    /// Home page, https.
+    pub homepage: Option<String>,
     /// Contracts provided.
     pub provides: Vec<Provide>,
     /// Contracts that must be there.
@@ -573,6 +657,8 @@ pub struct Fragment {
     pub settings: Vec<SettingDecl>,
     /// Data namespaces.
     pub data: Vec<DataDecl>,
+    /// Projections of world sources.
+    pub projections: Vec<ProjectionDecl>,
     /// UI specs.
     pub ui: Vec<UiDecl>,
     /// Static prompt parts.

@@ -73,6 +73,11 @@ impl Json {
         })
     }
 
+    /// The tree, if it is already there; never parses.
+    pub fn parsed(&self) -> Option<&Value> {
+        self.0.value.get()
+    }
+
     /// The part an RFC 6901 pointer names (array indexes without leading zeros), if present.
     pub fn pointer(&self, pointer: &str) -> Option<Json> {
         if pointer.is_empty() {

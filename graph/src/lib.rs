@@ -4,17 +4,40 @@
 //! compiled fragments, session activation, and linked plans with their archives.
 //! Not here: any IO besides reading package folders handed in, JavaScript, stored data, turns.
 
+pub mod activation;
+pub mod archive;
+mod cycle;
 pub mod diagnostic;
+mod files;
 pub mod fragment;
+mod frontmatter;
 pub mod ids;
 pub mod json;
+pub mod layer;
 pub mod limits;
+pub mod link;
+mod manifest;
+pub mod package;
 pub mod plan;
+mod report;
+pub mod schema;
+pub mod world;
+mod yaml;
 
+pub use activation::{Activation, ActivationRequest, AutoAdded, Rejected, Unmet, activate};
+pub use archive::{ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan};
 pub use diagnostic::{Diagnostic, Position, Severity};
 pub use fragment::Fragment;
 pub use ids::{
     ContractId, ExecutionId, PlanDigest, PluginId, RuntimeId, SessionId, Topic, TurnId, WorldId,
 };
 pub use json::Json;
-pub use plan::{Plan, RuntimeIx, Stage};
+pub use layer::{LayerCache, Layering, layer};
+pub use link::{Linked, link};
+pub use manifest::{FRAMEWORK_TOOLS, KERNEL_POINTS, KERNEL_SLOTS};
+pub use package::{
+    Compiled, Discovery, Package, PackageFiles, compile_all, compile_in_memory, compile_package, find_packages,
+    refuse_duplicates,
+};
+pub use plan::{ArchivedPlan, Plan, RuntimeIx, Stage};
+pub use schema::{SchemaIssue, SchemaSet, Validator};

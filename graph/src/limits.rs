@@ -14,3 +14,13 @@ pub const MAX_DOCUMENT_DEPTH: usize = 64;
 pub const MAX_DOCUMENT_NODES: usize = 200_000;
 /// Largest stored plugin-data value, in bytes of UTF-8 JSON.
 pub const MAX_DATA_VALUE_BYTES: usize = 256 * 1024;
+/// Most bytes of text in a YAML document, aliases unfolded.
+pub const MAX_DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
+/// Most diagnostics kept for one package; the rest are counted, not kept.
+pub const MAX_DIAGNOSTICS: usize = 200;
+/// Deepest folder inside a package.
+pub const MAX_FOLDER_DEPTH: usize = 32;
+/// Largest HTML file of a `webview`, in bytes. UIP-5
+pub const MAX_WEBVIEW_BYTES: u64 = 512 * 1024;
+/// Most problems a schema validation lists.
+pub const MAX_SCHEMA_ISSUES: usize = 32;

@@ -184,4 +184,123 @@ pub struct Plan {
     pub topics: Vec<String>,
     /// Topic -> runtimes with an event trigger on it.
     pub subscribers: Csr,
+    /// The same edges, as the turn's layering reads them.
+    pub order: Order,
+}
+
+/// The edges of a plan turned round (from what is waited for to who waits), so that layering is two passes
+/// over flat arrays. Derived from [`Plan::edges`] and [`Plan::providers`] once, at link time.
+#[derive(Clone, Debug, Default, PartialEq, Archive, RkyvSerialize, RkyvDeserialize)]
+pub struct Order {
+    /// Runtime -> runtimes that wait for it whatever else happens (`after`, direct and `all` needs, inputs).
+    pub hard: Csr,
+    /// The waiting runtime of each choice: a need on one provider of a contract. EVT-4
+    pub choice_waiter: Vec<u32>,
+    /// Choice -> the providers any of which releases it.
+    pub choice_providers: Csr,
+    /// Runtime -> choices it releases.
+    pub releases: Csr,
+    /// Runtimes by id alone.
+    pub by_id: Vec<u32>,
+    /// Place of each runtime in [`Order::by_id`].
+    pub id_rank: Vec<u32>,
+}
+
+impl Csr {
+    /// Groups `pairs` of (group, item); items keep their order inside a group.
+    pub fn group(groups: usize, pairs: &[(u32, u32)]) -> Csr {
+        let mut starts = vec![0u32; groups + 1];
+        for (group, _) in pairs {
+            starts[*group as usize + 1] += 1;
+        }
+        for group in 0..groups {
+            starts[group + 1] += starts[group];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0; pairs.len()];
+        for (group, item) in pairs {
+            let slot = &mut next[*group as usize];
+            items[*slot as usize] = *item;
+            *slot += 1;
+        }
+        Csr { starts, items }
+    }
+
+    /// The items of a group; empty when there is no such group.
+    pub fn row(&self, group: u32) -> &[u32] {
+        let group = group as usize;
+        match (self.starts.get(group), self.starts.get(group + 1)) {
+            (Some(start), Some(end)) => &self.items[*start as usize..*end as usize],
+            _ => &[],
+        }
+    }
+}
+
+impl ArchivedCsr {
+    /// The items of a group; empty when there is no such group.
+    pub fn row(&self, group: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
+        let group = group as usize;
+        let items = match (self.starts.get(group), self.starts.get(group + 1)) {
+            (Some(start), Some(end)) => &self.items[start.to_native() as usize..end.to_native() as usize],
+            _ => &[],
+        };
+        items.iter().map(|item| item.to_native())
+    }
+}
+
+impl ArchivedPlan {
+    /// Number of runtimes.
+    pub fn runtime_count(&self) -> usize {
+        self.runtimes.len()
+    }
+
+    /// The runtime with this id.
+    pub fn runtime_by_id(&self, id: &str) -> Option<RuntimeIx> {
+        let by_id = &self.order.by_id;
+        let place = by_id.binary_search_by(|ix| self.runtimes[ix.to_native() as usize].id.as_str().cmp(id)).ok()?;
+        Some(RuntimeIx(by_id[place].to_native()))
+    }
+
+    /// The row of a runtime.
+    ///
+    /// # Panics
+    /// When the index comes from another plan.
+    pub fn runtime(&self, ix: RuntimeIx) -> &ArchivedRuntimeRow {
+        &self.runtimes[ix.index()]
+    }
+
+    /// The runtimes of a stage, as a range of indexes.
+    pub fn stage_runtimes(&self, stage: Stage) -> std::ops::Range<u32> {
+        self.stage_starts[stage as usize].to_native()..self.stage_starts[stage as usize + 1].to_native()
+    }
+
+    /// What a runtime waits for, in manifest order.
+    ///
+    /// # Panics
+    /// When the index comes from another plan.
+    pub fn edges_of(&self, ix: RuntimeIx) -> &[ArchivedEdgeRow] {
+        let start = self.edge_starts[ix.index()].to_native() as usize;
+        let end = self.edge_starts[ix.index() + 1].to_native() as usize;
+        &self.edges[start..end]
+    }
+
+    /// Index of a contract id.
+    pub fn contract_by_id(&self, id: &str) -> Option<u32> {
+        self.contracts.binary_search_by(|contract| contract.as_str().cmp(id)).ok().map(|ix| ix as u32)
+    }
+
+    /// The runtimes whose output a contract is, in index order.
+    pub fn providers_of(&self, contract: u32) -> impl ExactSizeIterator<Item = RuntimeIx> + Clone + '_ {
+        self.providers.row(contract).map(RuntimeIx)
+    }
+
+    /// Index of a topic.
+    pub fn topic_by_id(&self, id: &str) -> Option<u32> {
+        self.topics.binary_search_by(|topic| topic.as_str().cmp(id)).ok().map(|ix| ix as u32)
+    }
+
+    /// The runtimes with an event trigger on a topic, in index order.
+    pub fn subscribers_of(&self, topic: u32) -> impl ExactSizeIterator<Item = RuntimeIx> + Clone + '_ {
+        self.subscribers.row(topic).map(RuntimeIx)
+    }
 }

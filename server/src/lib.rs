@@ -1,1 +1,19 @@
-//! The covel server.
+//! The world's way in: the HTTP server, the embedded page, the `covel` program.
+//!
+//! Here live requests and answers, event streams, command-line flags, loading of folders, model choice.
+//! Not here: what a turn does (`covel-exec`), what a package says (`covel-graph`), how a model is spoken to
+//! (`covel-gateway`). Only this crate knows HTTP; only `main.rs` touches the process's own streams.
+
+pub mod assets;
+pub mod bus;
+pub mod cli;
+pub mod config;
+pub mod error;
+pub mod http;
+pub mod limits;
+pub mod load;
+pub mod models;
+pub mod running;
+pub mod serve;
+
+pub use error::ServerError;

@@ -1,0 +1,92 @@
+// The kernel: the first module of every isolate. It makes the globals plugin code relies on, the `covel` object and
+// the contexts of calls. `h` are the host's functions; plugin code never gets hold of `h` itself.
+import { installGlobals, timers } from "./globals.js";
+import { makeContext, makeLazyMember, endContext, abortContext } from "./context.js";
+import { makeEntry } from "./entry.js";
+import { describeError, placed } from "./errors.js";
+
+/** The host's functions, for the host modules only: plugin code cannot import this module. */
+export let host;
+const published = new Map();
+/** A host module offers what globals are made of. */
+export const publish = (name, values) => published.set(name, values);
+
+export default function boot(h, pluginId) {
+  host = h;
+  installGlobals(h, (name) => {
+    if (!published.has(name)) h.importNow(name);
+    return published.get(name);
+  });
+  const handlers = new Map();
+  const registry = { tool: new Map(), rpc: new Map(), service: new Map(), extension: new Map(), hook: new Map(), form: new Map(), wires: undefined };
+  const entry = makeEntry(h, pluginId, registry);
+
+  async function moduleDefault(path) {
+    let found = handlers.get(path);
+    if (found === undefined) {
+      let module;
+      try {
+        module = await import(`package:${path}`);
+      } catch (error) {
+        h.loadFailed(...placed(error));
+        return undefined;
+      }
+      found = module.default;
+      if (typeof found !== "function") {
+        h.loadFailed(`${path} has no default function export`);
+        return undefined;
+      }
+      handlers.set(path, found);
+    }
+    return found;
+  }
+
+  async function run(id, kind, name, names, inputs, flags) {
+    switch (kind) {
+      case "entry":
+        return entry.run(name);
+      case "dispose":
+        return entry.dispose();
+      case "handler":
+      case "guard": {
+        const cached = handlers.get(name);
+        const handler = cached ?? (await moduleDefault(name));
+        if (handler === undefined) return undefined;
+        return handler(makeContext(h, id, names, inputs, flags));
+      }
+      case "tool": {
+        const tool = registry.tool.get(name);
+        if (tool === undefined) return void h.loadFailed(`no tool named ${name} is registered`);
+        return tool.execute(h.argument(id), makeContext(h, id, names, inputs, flags));
+      }
+      case "rpc": {
+        const rpc = registry.rpc.get(name);
+        if (rpc === undefined) return void h.loadFailed(`no action named ${name} is registered`);
+        return rpc.handler(h.argument(id), makeContext(h, id, names, inputs, flags));
+      }
+      default:
+        return void h.loadFailed(`unknown kind of call ${kind}`);
+    }
+  }
+
+  async function start(id, kind, name, names, inputs, flags) {
+    let value;
+    try {
+      value = await run(id, kind, name, names, inputs, flags);
+    } catch (error) {
+      const d = describeError(error);
+      endContext(id);
+      h.fail(id, d.name, d.code, d.message, d.stack, d.details);
+      return;
+    }
+    endContext(id);
+    h.done(id, value);
+  }
+
+  return {
+    start,
+    fire: timers.fire,
+    abort: abortContext,
+    lazyMember: makeLazyMember(h),
+  };
+}

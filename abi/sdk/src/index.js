@@ -1,0 +1,3 @@
+export * from "./result.js";
+export * from "./ids.js";
+export * from "./tool.js";

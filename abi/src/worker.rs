@@ -1,0 +1,508 @@
+//! A worker thread: it owns isolates, runs their turns, keeps their clock.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use covel_graph::Json;
+use parking_lot::Mutex;
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    call::{Call, CallContext, CallError, CallOutput, CallTarget},
+    error::LoadError,
+    fence::Trip,
+    generation::{Blueprint, CloseReport},
+    isolate::{Isolate, IsolateParts, Running, Sizes},
+    limits::{BACKGROUND_TURN_LIMIT, CLEANUP_LIMIT, ENTRY_LIMIT, MAX_HOST_ARGUMENT_BYTES, MAX_STRIKES},
+    queue::{Message, Popped, Pulse, Queue},
+};
+
+/// Who waits for a call. It lives outside the thread, so that the watchdog can answer for a thread that is stuck.
+pub(crate) enum Waiting {
+    Call { tag: u32, reply: mpsc::UnboundedSender<(u32, Result<CallOutput, CallError>)>, limit: Duration },
+    Load(oneshot::Sender<Result<(), LoadError>>),
+    Close(Option<oneshot::Sender<CloseReport>>),
+    /// The entry of an isolate that replaces another.
+    Nobody,
+}
+
+/// What a worker thread and its watchdog share.
+pub(crate) struct Shared {
+    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) waiting: Mutex<HashMap<u32, Waiting>>,
+    /// The call whose turn runs; 0 when none.
+    pub(crate) running: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { pulse: Pulse::new(), waiting: Mutex::default(), running: AtomicU64::new(0) })
+    }
+}
+
+enum Phase {
+    Ready,
+    /// The entry runs; calls wait.
+    Starting(Vec<Call>),
+    Closing,
+}
+
+struct Slot {
+    isolate: Isolate,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    Timer(u32),
+    Deadline(u32),
+}
+
+pub(crate) struct Worker {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) handle: Handle,
+    pub(crate) sizes: Sizes,
+    isolates: HashMap<u64, Slot>,
+    alarms: BinaryHeap<Reverse<(Instant, u64, u64, Alarm)>>,
+    next_call: u32,
+    next_epoch: u64,
+}
+
+impl Worker {
+    pub(crate) fn new(queue: Arc<Queue>, shared: Arc<Shared>, handle: Handle, sizes: Sizes) -> Self {
+        Self { queue, shared, handle, sizes, isolates: HashMap::new(), alarms: BinaryHeap::new(), next_call: 1, next_epoch: 1 }
+    }
+
+    pub(crate) fn run(mut self) {
+        loop {
+            let until = self.alarms.peek().map(|Reverse((at, ..))| *at);
+            match self.queue.pop(until, &self.shared.pulse) {
+                Popped::Stop => break,
+                Popped::Due => {}
+                Popped::Message(message) => self.handle(message),
+            }
+            self.ring();
+        }
+        for (_, waiting) in self.shared.waiting.lock().drain() {
+            answer(waiting, Err(CallError::Cancelled));
+        }
+    }
+
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Load { blueprint, reply } => self.load(blueprint, Waiting::Load(reply), Vec::new()),
+            Message::Call(call) => self.call(*call),
+            Message::HostDone { key, epoch, operation, result } => {
+                let Some(slot) = self.live(key, epoch) else { return };
+                if let Some((call, trip)) = slot.isolate.settle_operation(operation, result) {
+                    self.after(key, call, trip);
+                }
+            }
+            Message::Cancel { key, epoch, call } => {
+                if self.live(key, epoch).is_some_and(|slot| slot.isolate.state.calls.borrow().contains_key(&call)) {
+                    self.interrupt(key, call, Trip::Cancelled);
+                }
+            }
+            Message::Close { key, reply } => self.close(key, reply),
+            Message::Memory { key, reply } => {
+                let _ = reply.send(self.isolates.get(&key).map(|slot| slot.isolate.heap_used()));
+            }
+        }
+    }
+
+    fn live(&mut self, key: u64, epoch: u64) -> Option<&mut Slot> {
+        self.isolates.get_mut(&key).filter(|slot| slot.isolate.state.epoch == epoch)
+    }
+
+    fn call_id(&mut self) -> u32 {
+        let id = self.next_call;
+        self.next_call = self.next_call.checked_add(1).unwrap_or(1);
+        id
+    }
+
+    /// Makes the isolate of a generation and runs its entry.
+    fn load(&mut self, blueprint: Blueprint, waiting: Waiting, calls: Vec<Call>) {
+        let epoch = self.next_epoch;
+        self.next_epoch += 1;
+        let key = blueprint.key;
+        let isolate = Isolate::new(IsolateParts {
+            blueprint: blueprint.clone(),
+            epoch,
+            queue: Arc::clone(&self.queue),
+            handle: self.handle.clone(),
+            pulse: Arc::clone(&self.shared.pulse),
+            sizes: self.sizes,
+        });
+        let isolate = match isolate {
+            Ok(isolate) => isolate,
+            Err(message) => {
+                for call in calls {
+                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: message.clone() })));
+                }
+                if let Waiting::Load(reply) = waiting {
+                    let _ = reply.send(Err(LoadError::Internal { message }));
+                }
+                return;
+            }
+        };
+        let entry = blueprint.spec.entry.clone();
+        let phase = if entry.is_some() { Phase::Starting(calls) } else { Phase::Ready };
+        self.isolates.insert(key, Slot { isolate, phase });
+        match entry {
+            Some(entry) => self.begin(key, "entry", &entry, ENTRY_LIMIT, waiting),
+            None => {
+                let complete = blueprint.registered.get_or_init(Default::default).check_complete(&blueprint.spec.declared);
+                if complete.is_err() {
+                    self.isolates.remove(&key);
+                }
+                if let Waiting::Load(reply) = waiting {
+                    let _ = reply.send(complete);
+                }
+            }
+        }
+    }
+
+    /// Starts the entry or the disposers.
+    fn begin(&mut self, key: u64, kind: &str, name: &str, limit: Duration, waiting: Waiting) {
+        let id = self.call_id();
+        let running = Running {
+            host: None,
+            context: CallContext::default(),
+            max_output_bytes: MAX_HOST_ARGUMENT_BYTES,
+            deadline: Instant::now() + limit,
+            limit,
+            cancel: CancellationToken::new(),
+            over: false,
+            load_failed: None,
+            log_lines: 0,
+            tasks: Vec::new(),
+            pending_requests: 0,
+            watched: false,
+            documents: Vec::new(),
+        };
+        self.launch(key, id, kind, name, running, waiting);
+    }
+
+    fn call(&mut self, call: Call) {
+        let key = call.generation.0.key;
+        if call.cancel.is_cancelled() {
+            let _ = call.reply.send((call.tag, Err(CallError::Cancelled)));
+            return;
+        }
+        match self.isolates.get_mut(&key) {
+            None => {
+                // The isolate was replaced, or its worker was.
+                let blueprint = call.generation.0.blueprint();
+                if blueprint.spec.entry.is_some() {
+                    self.load(blueprint, Waiting::Nobody, vec![call]);
+                    return;
+                }
+                self.load(blueprint, Waiting::Nobody, Vec::new());
+                if self.isolates.contains_key(&key) {
+                    self.start_call(key, call);
+                } else {
+                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: "the isolate cannot be made".into() })));
+                }
+            }
+            Some(Slot { phase: Phase::Starting(calls), .. }) => calls.push(call),
+            Some(Slot { phase: Phase::Closing, .. }) => {
+                let _ = call.reply.send((call.tag, Err(CallError::Load { message: "the generation is closed".into() })));
+            }
+            Some(Slot { phase: Phase::Ready, .. }) => self.start_call(key, call),
+        }
+    }
+
+    fn start_call(&mut self, key: u64, call: Call) {
+        let id = self.call_id();
+        let Call { generation, target, context, host, limits, cancel, tag, reply } = call;
+        let running = Running {
+            host: Some(host),
+            context,
+            max_output_bytes: limits.max_output_bytes,
+            deadline: Instant::now() + limits.timeout,
+            limit: limits.timeout,
+            cancel,
+            over: false,
+            load_failed: None,
+            log_lines: 0,
+            tasks: Vec::new(),
+            pending_requests: 0,
+            watched: false,
+            documents: Vec::new(),
+        };
+        let (kind, name) = match &target {
+            CallTarget::Handler { module } => ("handler", module),
+            CallTarget::Guard { module } => ("guard", module),
+            CallTarget::Tool { name } => ("tool", name),
+            CallTarget::Rpc { action } => ("rpc", action),
+        };
+        self.launch(key, id, kind, name, running, Waiting::Call { tag, reply, limit: limits.timeout });
+        drop(generation);
+    }
+
+    fn launch(&mut self, key: u64, id: u32, kind: &str, name: &str, running: Running, waiting: Waiting) {
+        self.shared.waiting.lock().insert(id, waiting);
+        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        slot.isolate.state.calls.borrow_mut().insert(id, running);
+        self.shared.running.store(u64::from(id), Ordering::Relaxed);
+        let trip = slot.isolate.start(id, kind, name);
+        self.after(key, id, trip);
+        self.park(key, id);
+    }
+
+    /// A call that has not ended waits for the host or a timer: its deadline and its cancellation must end the wait.
+    fn park(&mut self, key: u64, call: u32) {
+        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let state = &slot.isolate.state;
+        let mut calls = state.calls.borrow_mut();
+        let Some(running) = calls.get_mut(&call) else { return };
+        self.alarms.push(Reverse((running.deadline, key, state.epoch, Alarm::Deadline(call))));
+        let (cancel, queue, epoch) = (running.cancel.clone(), Arc::clone(&self.queue), state.epoch);
+        let task = self.handle.spawn(async move {
+            cancel.cancelled().await;
+            queue.push(Message::Cancel { key, epoch, call });
+        });
+        running.tasks.push(task.abort_handle());
+    }
+
+    /// Fires what is due.
+    fn ring(&mut self) {
+        let now = Instant::now();
+        while let Some(Reverse((at, key, epoch, alarm))) = self.alarms.peek().copied() {
+            if at > now || self.queue.stopped() {
+                return;
+            }
+            self.alarms.pop();
+            let Some(slot) = self.live(key, epoch) else { continue };
+            match alarm {
+                Alarm::Timer(timer) => {
+                    if let Some((call, trip)) = slot.isolate.fire(timer, BACKGROUND_TURN_LIMIT) {
+                        self.after(key, call, trip);
+                    }
+                }
+                Alarm::Deadline(call) => {
+                    if slot.isolate.state.calls.borrow().contains_key(&call) {
+                        self.interrupt(key, call, Trip::Timeout);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends a call that has not answered.
+    fn interrupt(&mut self, key: u64, call: u32, trip: Trip) {
+        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let Some(limit) = slot.isolate.state.calls.borrow().get(&call).map(|r| r.limit) else { return };
+        let error = match trip {
+            Trip::Timeout | Trip::Abandoned => CallError::Timeout { limit_ms: millis(limit) },
+            Trip::Cancelled => CallError::Cancelled,
+        };
+        self.end(key, call, Err(error));
+        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let (name, message) = match trip {
+            Trip::Timeout | Trip::Abandoned => ("TimeoutError", "the call took too long"),
+            Trip::Cancelled => ("AbortError", "the call was cancelled"),
+        };
+        let trip = slot.isolate.abort(call, name, message, BACKGROUND_TURN_LIMIT);
+        self.after(key, 0, trip);
+    }
+
+    /// After every turn: answers what ended, keeps new timers, replaces an isolate that cannot go on.
+    fn after(&mut self, key: u64, call: u32, trip: Option<Trip>) {
+        self.shared.running.store(0, Ordering::Relaxed);
+        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let state = std::rc::Rc::clone(&slot.isolate.state);
+        let epoch = state.epoch;
+        for (timer, at) in state.new_timers.borrow_mut().drain(..) {
+            self.alarms.push(Reverse((at, key, epoch, Alarm::Timer(timer))));
+        }
+        let finished: Vec<_> = state.finished.borrow_mut().drain(..).collect();
+        if !finished.is_empty() && trip.is_none() {
+            state.strikes.set(0);
+        }
+        for (id, result) in finished {
+            self.end(key, id, result);
+        }
+        if let Some(trip) = trip
+            && state.calls.borrow().contains_key(&call)
+        {
+            if trip == Trip::Timeout {
+                state.strikes.set(state.strikes.get() + 1);
+            }
+            self.interrupt(key, call, trip);
+        }
+        if state.poisoned.get() || state.strikes.get() >= MAX_STRIKES {
+            self.replace(key, epoch, call);
+        }
+    }
+
+    /// Drops an isolate; the next call makes a new one.
+    fn replace(&mut self, key: u64, epoch: u64, culprit: u32) {
+        if self.live(key, epoch).is_none() {
+            return;
+        }
+        let Some(slot) = self.isolates.remove(&key) else { return };
+        let state = std::rc::Rc::clone(&slot.isolate.state);
+        tracing::warn!(plugin = %state.blueprint.spec.plugin_id, "an isolate is replaced");
+        let ids: Vec<u32> = state.calls.borrow().keys().copied().collect();
+        let heap = state.heap.limit();
+        drop(slot.isolate);
+        for id in ids {
+            let waiting = self.shared.waiting.lock().remove(&id);
+            let error = if id == culprit { CallError::HeapLimit { limit_bytes: heap } } else { CallError::IsolateLost };
+            if let Some(waiting) = waiting {
+                answer(waiting, Err(error));
+            }
+        }
+        if let Phase::Starting(calls) = slot.phase {
+            for call in calls {
+                let _ = call.reply.send((call.tag, Err(CallError::IsolateLost)));
+            }
+        }
+    }
+
+    /// A call has its result.
+    fn end(&mut self, key: u64, id: u32, result: Result<Json, CallError>) {
+        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        if slot.isolate.forget(id).is_none() {
+            return;
+        }
+        let Some(waiting) = self.shared.waiting.lock().remove(&id) else { return };
+        match waiting {
+            Waiting::Call { .. } => answer(waiting, result),
+            Waiting::Close(_) => {
+                answer(waiting, result);
+                self.isolates.remove(&key);
+            }
+            Waiting::Load(_) | Waiting::Nobody => self.entered(key, waiting, result),
+        }
+    }
+
+    /// The entry has ended, well or badly.
+    fn entered(&mut self, key: u64, waiting: Waiting, result: Result<Json, CallError>) {
+        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let state = &slot.isolate.state;
+        let refused = state.registration_error.borrow_mut().take();
+        let outcome = match (refused, result) {
+            (Some(message), _) => Err(LoadError::Registration { message }),
+            (None, Err(error)) => Err(load_error(error)),
+            (None, Ok(_)) => {
+                let mut registered = state.registrations.take();
+                registered.sort();
+                let complete = registered.check_complete(&state.blueprint.spec.declared);
+                if complete.is_ok() {
+                    // A replacement registers the same again: the same code made it.
+                    let _ = state.blueprint.registered.set(registered);
+                }
+                complete
+            }
+        };
+        let calls = match std::mem::replace(&mut slot.phase, Phase::Ready) {
+            Phase::Starting(calls) => calls,
+            _ => Vec::new(),
+        };
+        match outcome {
+            Ok(()) => {
+                if let Waiting::Load(reply) = waiting {
+                    let _ = reply.send(Ok(()));
+                }
+                for call in calls {
+                    self.call(call);
+                }
+            }
+            Err(error) => {
+                for call in calls {
+                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: error.to_string() })));
+                }
+                if let Waiting::Load(reply) = waiting {
+                    let _ = reply.send(Err(error));
+                }
+                // What the entry acquired is released; nobody waits for it. LIF-3, LIF-4
+                self.close(key, None);
+            }
+        }
+    }
+
+    fn close(&mut self, key: u64, reply: Option<oneshot::Sender<CloseReport>>) {
+        let report = |reply: Option<oneshot::Sender<CloseReport>>| {
+            if let Some(reply) = reply {
+                let _ = reply.send(CloseReport::default());
+            }
+        };
+        let Some(slot) = self.isolates.get_mut(&key) else { return report(reply) };
+        if matches!(slot.phase, Phase::Closing) {
+            return report(reply);
+        }
+        if let Phase::Starting(calls) = std::mem::replace(&mut slot.phase, Phase::Closing) {
+            for call in calls {
+                let _ = call.reply.send((call.tag, Err(CallError::Cancelled)));
+            }
+        }
+        let running: Vec<u32> = slot.isolate.state.calls.borrow().keys().copied().collect();
+        let has_entry = slot.isolate.state.blueprint.spec.entry.is_some();
+        for call in running {
+            self.interrupt(key, call, Trip::Cancelled);
+        }
+        if has_entry && self.isolates.contains_key(&key) {
+            self.begin(key, "dispose", "", CLEANUP_LIMIT, Waiting::Close(reply));
+        } else {
+            self.isolates.remove(&key);
+            report(reply);
+        }
+    }
+}
+
+/// Answers whoever waits.
+pub(crate) fn answer(waiting: Waiting, result: Result<Json, CallError>) {
+    match waiting {
+        Waiting::Call { tag, reply, .. } => {
+            let _ = reply.send((tag, result.map(|value| CallOutput { value })));
+        }
+        Waiting::Load(reply) => {
+            let _ = reply.send(result.map(drop).map_err(load_error));
+        }
+        Waiting::Close(Some(reply)) => {
+            let _ = reply.send(close_report(result));
+        }
+        Waiting::Close(None) | Waiting::Nobody => {}
+    }
+}
+
+fn close_report(result: Result<Json, CallError>) -> CloseReport {
+    match result {
+        Ok(json) => CloseReport {
+            failures: json.value().as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
+            timed_out: false,
+        },
+        Err(CallError::Timeout { .. }) => CloseReport { failures: Vec::new(), timed_out: true },
+        Err(error) => CloseReport { failures: vec![error.to_string()], timed_out: false },
+    }
+}
+
+fn load_error(error: CallError) -> LoadError {
+    match error {
+        CallError::Load { message } => LoadError::Module { message },
+        CallError::Thrown { code: Some(code), message, .. } if code == "plugin_registration_invalid" => LoadError::Registration { message },
+        CallError::Thrown { name, message, stack, .. } => LoadError::Threw { name, message, stack },
+        CallError::Timeout { limit_ms } => LoadError::Timeout { limit_ms },
+        CallError::Cancelled => LoadError::Closed,
+        error @ (CallError::HeapLimit { .. } | CallError::StackOverflow) => LoadError::Exhausted { message: error.to_string() },
+        error => LoadError::Internal { message: error.to_string() },
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

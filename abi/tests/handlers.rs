@@ -1,0 +1,185 @@
+//! Handlers: what they are given, what they may give back.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use covel_abi::{CallContext, CallError};
+use serde_json::json;
+use support::{FakeHost, eval, handler, host, load, request, run};
+
+#[tokio::test]
+async fn a_handler_returns_a_value() {
+    assert_eq!(eval("return {outcome: 'success', value: [1, 2.5, 'x', null, true]}").await.unwrap(), json!({"outcome": "success", "value": [1, 2.5, "x", null, true]}));
+}
+
+#[tokio::test]
+async fn a_sync_handler_and_undefined_are_fine() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", "export default () => {}")]).await;
+    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!(null));
+}
+
+#[tokio::test]
+async fn context_fields_are_own_frozen_and_lazy() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", r#"
+        export default async (ctx) => {
+            const inputs = ctx.inputs;
+            return {
+                keys: Object.keys(ctx).filter((k) => ['sessionId', 'playerMessage', 'inputs'].includes(k)),
+                frozen: Object.isFrozen(ctx) && Object.isFrozen(inputs),
+                names: Object.keys(inputs),
+                missing: inputs.toString === undefined ? 'absent' : 'present',
+                proto: inputs.__proto__?.value ?? null,
+                deep: inputs.mood.value.list[1].name,
+                same: inputs.mood === inputs.mood,
+                session: ctx.sessionId,
+                absent: 'triggerEvent' in ctx,
+            };
+        }"#)]).await;
+    let mut call = request(&generation, handler("h.js"));
+    call.context = CallContext {
+        fields: vec![("sessionId", json!("s1").into()), ("playerMessage", json!("hi").into())],
+        inputs: vec![
+            ("mood".into(), covel_graph::Json::trusted(r#"{"cardinality":"one","value":{"list":[1,{"name":"é😀"}]},"source":{}}"#)),
+            ("unused".into(), covel_graph::Json::trusted("this is never parsed")),
+        ],
+        ..call.context
+    };
+    let value = run(&host, call).await.unwrap();
+    assert_eq!(value["frozen"], true);
+    assert_eq!(value["names"], json!(["mood", "unused"]));
+    assert_eq!(value["deep"], "é😀");
+    assert_eq!(value["same"], true);
+    assert_eq!(value["session"], "s1");
+    assert_eq!(value["absent"], false);
+}
+
+#[tokio::test]
+async fn plugin_data_goes_to_the_host() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", r#"
+        export default async (ctx) => {
+            await ctx.pluginData.set('n', 'k', {__proto__: null, a: 1});
+            const got = await ctx.pluginData.get('n', 'k');
+            const none = await ctx.pluginData.get('n', 'absent');
+            const list = await ctx.pluginData.list('n');
+            await ctx.pluginData.delete('n', 'k');
+            return {got, none, list, after: await ctx.pluginData.get('n', 'k')};
+        }"#)]).await;
+    assert_eq!(
+        run(&host, request(&generation, handler("h.js"))).await.unwrap(),
+        json!({"got": {"a": 1}, "none": null, "list": [{"key": "k", "value": {"a": 1}, "createdAt": "c", "updatedAt": "u"}], "after": null})
+    );
+}
+
+/// Covers: DAT-2
+#[tokio::test]
+async fn a_read_only_call_has_no_write_methods() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", "export default async (ctx) => Object.keys(ctx.pluginData)")]).await;
+    let mut call = request(&generation, handler("h.js"));
+    call.context.writable = false;
+    assert_eq!(run(&host, call).await.unwrap(), json!(["get", "list"]));
+}
+
+#[tokio::test]
+async fn logs_reach_the_host() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", "export default async (ctx) => { console.warn('a', {b: 1}); ctx.logger.info('m', {c: 2}); }")]).await;
+    let fake = Arc::new(FakeHost::default());
+    let mut call = request(&generation, handler("h.js"));
+    call.host = fake.clone();
+    run(&host, call).await.unwrap();
+    assert_eq!(*fake.logs.lock().unwrap(), vec!["Warn a {\"b\":1}".to_owned(), "Info m {\"c\":2}".to_owned()]);
+}
+
+#[tokio::test]
+async fn tools_and_models_are_asked_through_the_host() {
+    let value = eval("return [await ctx.tools.call('t', {x: 1}), await ctx.gateway.generateText({prompt: 'p'})]").await.unwrap();
+    assert_eq!(value, json!([{"tool": "t", "arguments": {"x": 1}}, {"options": {"prompt": "p"}}]));
+    let value = eval("try { await ctx.tools.call('fails', {}) } catch (e) { return [e.name, e.code, e.message, e instanceof Error] }").await.unwrap();
+    assert_eq!(value, json!(["ToolError", "EXECUTION_ERROR", "no luck", true]));
+}
+
+#[tokio::test]
+async fn what_is_thrown_names_the_authors_line() {
+    let host = host();
+    let generation = load(&host, "dice", &[("lib/h.js", "export default async (ctx) => {\n  const x = 1;\n  throw Object.assign(new TypeError('bad dice'), {code: 'dice', details: {sides: 0}});\n}")]).await;
+    match run(&host, request(&generation, handler("lib/h.js"))).await {
+        Err(CallError::Thrown { name, code, message, stack, details }) => {
+            assert_eq!((name.as_str(), code.as_deref(), message.as_str()), ("TypeError", Some("dice"), "bad dice"));
+            assert!(stack.as_ref().unwrap().contains("dice/lib/h.js:3"), "{stack:?}");
+            assert_eq!(details.unwrap().value(), &json!({"sides": 0}));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn results_that_are_not_json_are_refused_with_their_path() {
+    let cases = [
+        ("return {a: [() => 1]}", "$.a[0]"),
+        ("return Symbol()", "$"),
+        ("return {n: 1n}", "$.n"),
+        ("return {n: NaN}", "$.n"),
+        ("return {n: [1, -Infinity]}", "$.n[1]"),
+        ("const o = {}; o.self = {o}; return o", "$.self.o"),
+        ("return {get x() { throw new Error('no') }}", "$.x"),
+        ("return {when: new Date(0)}", "$.when"),
+        ("return new Map([[1, 2]])", "$"),
+        ("return {toJSON() { return 1 }}", "$.toJSON"),
+        ("return {'a b': Promise.resolve(1)}", "$[\"a b\"]"),
+        ("return new Error('x')", "$"),
+        ("return '\\ud800'", "$"),
+        ("return {a: new Uint8Array(3)}", "$.a"),
+        ("let o = {}; for (let i = 0; i < 1000; i++) o = {o}; return o", "$.o.o"),
+    ];
+    for (code, expected) in cases {
+        match eval(code).await {
+            Err(CallError::NotJson { path, .. }) => assert!(path.starts_with(expected), "{code}: {path}"),
+            other => panic!("{code}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_results_are_refused() {
+    for code in ["return 'x'.repeat(200000)", "const a = []; a.length = 4294967295; return a", "return Array.from({length: 60000}, (_, i) => i)"] {
+        assert!(matches!(eval(code).await, Err(CallError::OutputTooLarge { limit_bytes: 100_000 })), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn names_from_data_are_ordinary_keys() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", "export default async (ctx) => { const v = ctx.inputs.x; return [Object.keys(v), v.__proto__, Object.getPrototypeOf(v) === Object.prototype, {...v}] }")]).await;
+    for json in [covel_graph::Json::trusted(r#"{"__proto__":{"a":1},"constructor":2,"":3}"#), json!({"__proto__": {"a": 1}, "constructor": 2, "": 3}).into()] {
+        let mut call = request(&generation, handler("h.js"));
+        call.context.inputs = vec![("x".into(), json)];
+        assert_eq!(
+            run(&host, call).await.unwrap().to_string(),
+            r#"[["__proto__","constructor",""],{"a":1},true,{"__proto__":{"a":1},"constructor":2,"":3}]"#
+        );
+    }
+}
+
+/// Covers: SVC-7
+#[tokio::test]
+async fn a_context_is_closed_when_its_call_has_ended() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", r#"
+        let kept;
+        export default async (ctx) => {
+            if (kept === undefined) { kept = ctx; return 'first'; }
+            const codes = [];
+            for (const use of [() => kept.pluginData.get('a', 'b'), () => kept.random.int(0, 2), () => kept.tools.call('t'), () => kept.world.characters]) {
+                try { await use(); codes.push('worked'); } catch (e) { codes.push(e.code); }
+            }
+            return codes;
+        }"#)]).await;
+    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!("first"));
+    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!(["closed", "closed", "closed", "closed"]));
+}

@@ -1,0 +1,448 @@
+//! The host side of one runtime: reads through the layer's view with tracking, buffered writes, random draws, logs.
+
+use std::{collections::HashMap, sync::Arc};
+
+use covel_abi::{CallHost, DataRow, HostError, HostRequest, LogLevel};
+use covel_graph::{Json, RuntimeIx, SessionId, limits::MAX_DATA_VALUE_BYTES};
+use covel_store::Store;
+use fixedbitset::FixedBitSet;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    active::{ActivePlan, check},
+    ambient::Ambient,
+    limits::{MAX_DATA_NAME_BYTES, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS, MAX_WRITES_PER_RUNTIME},
+    ops,
+    overlay::{DataKey, DataOp, DataWrite, Overlay, overlay_rows},
+    random,
+    results::EmittedEvent,
+    session::{MessageRecord, SessionRecord},
+};
+
+/// What all runtimes of one execution share. Frozen at its start.
+pub struct Shared {
+    /// The pinned plan.
+    pub plan: Arc<ActivePlan>,
+    /// The session as it was.
+    pub session: SessionRecord,
+    /// Its id.
+    pub session_id: SessionId,
+    /// Turn.
+    pub turn_id: String,
+    /// Logical turn.
+    pub logical_turn: u32,
+    /// What the player wrote.
+    pub message: String,
+    /// Committed messages, oldest first.
+    pub history: Arc<Vec<MessageRecord>>,
+    /// Resolved settings per plan plugin.
+    pub settings: Vec<Json>,
+    /// World facts for `ctx.world` and prompts.
+    pub world: Json,
+    /// Committed data.
+    pub store: Store,
+    /// Time and ids.
+    pub ambient: Arc<dyn Ambient>,
+    /// Key of the random streams of this execution.
+    pub seed: String,
+    /// Cancelled with the turn.
+    pub cancel: CancellationToken,
+}
+
+/// Where a runtime stands between its calls.
+struct Buffer {
+    view: Overlay,
+    writes: Vec<DataWrite>,
+    producers: FixedBitSet,
+    draws: HashMap<String, u64>,
+    log_lines: usize,
+    closed: bool,
+    requests: Option<Requests>,
+    events: Vec<EmittedEvent>,
+    failed_tool: Option<String>,
+}
+
+/// Serves operations that take time.
+pub type Requests = Arc<dyn Fn(HostRequest) -> BoxFuture<'static, Result<Json, HostError>> + Send + Sync>;
+
+/// One runtime's host.
+pub struct RuntimeCall {
+    shared: Arc<Shared>,
+    runtime: RuntimeIx,
+    plugin: u32,
+    buffer: Mutex<Buffer>,
+}
+
+/// What is left of a runtime's host when it ended.
+pub struct Buffered {
+    /// Writes in order.
+    pub writes: Vec<DataWrite>,
+    /// Runtimes whose uncommitted writes it read. RDD-1
+    pub producers: FixedBitSet,
+    /// Events of tools called through `ctx.tools.call`.
+    pub events: Vec<EmittedEvent>,
+    /// The first tool call through `ctx.tools.call` that failed; the runtime then fails too.
+    pub failed_tool: Option<String>,
+}
+
+/// May plugin code write this namespace? `_` names are reserved, except a package's own `_hidden.*`.
+pub fn check_names(namespace: &str, key: &str, own_code: bool) -> Result<(), HostError> {
+    let refuse = |message: String| Err(HostError::new("invalid-input", message));
+    if namespace.starts_with('_') && !(own_code && namespace.strip_prefix("_hidden.").is_some_and(|n| !n.is_empty())) {
+        return refuse(format!("namespace {namespace:?} is reserved; names starting with `_` are not writable"));
+    }
+    for (what, name) in [("namespace", namespace), ("key", key)] {
+        if name.len() > MAX_DATA_NAME_BYTES {
+            return refuse(format!("the {what} has {} bytes; at most {MAX_DATA_NAME_BYTES}", name.len()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a value's size on any write path.
+pub fn check_value(plugin: &str, namespace: &str, key: &str, value: &Json) -> Result<(), HostError> {
+    if value.byte_len() > MAX_DATA_VALUE_BYTES {
+        return Err(HostError::new(
+            "value-too-large",
+            format!(
+                "{plugin}: the value of {namespace}/{key} has {} bytes; at most {MAX_DATA_VALUE_BYTES}",
+                value.byte_len()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+impl RuntimeCall {
+    /// A host for one runtime over its layer's view.
+    pub fn new(shared: Arc<Shared>, runtime: RuntimeIx, view: Overlay) -> Self {
+        let plugin = shared.plan.plugin_ix(runtime);
+        let count = shared.plan.plan.runtimes.len();
+        Self {
+            shared,
+            runtime,
+            plugin,
+            buffer: Mutex::new(Buffer {
+                view,
+                writes: Vec::new(),
+                producers: FixedBitSet::with_capacity(count),
+                draws: HashMap::new(),
+                log_lines: 0,
+                closed: false,
+                requests: None,
+                events: Vec::new(),
+                failed_tool: None,
+            }),
+        }
+    }
+
+    /// The execution.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The runtime.
+    pub fn runtime(&self) -> RuntimeIx {
+        self.runtime
+    }
+
+    /// Records that a result of another runtime was read.
+    pub fn note_read(&self, producer: RuntimeIx) {
+        self.buffer.lock().producers.insert(producer.index());
+    }
+
+    /// Ends the context: later use is refused. Gives what was buffered.
+    pub fn close(&self) -> Buffered {
+        let mut buffer = self.buffer.lock();
+        buffer.closed = true;
+        // What serves requests holds this host; letting go of it here breaks the circle.
+        buffer.requests = None;
+        Buffered {
+            writes: std::mem::take(&mut buffer.writes),
+            producers: buffer.producers.clone(),
+            events: std::mem::take(&mut buffer.events),
+            failed_tool: buffer.failed_tool.take(),
+        }
+    }
+
+    /// Lets the call make requests.
+    pub fn serve_requests(&self, requests: Requests) {
+        self.buffer.lock().requests = Some(requests);
+    }
+
+    /// Records what a tool called by this runtime's own code gave or how it failed.
+    pub fn note_tool(&self, outcome: Result<Vec<EmittedEvent>, String>) {
+        let mut buffer = self.buffer.lock();
+        match outcome {
+            Ok(events) => buffer.events.extend(events),
+            Err(message) => {
+                buffer.failed_tool.get_or_insert(message);
+            }
+        }
+    }
+
+    /// Buffers writes that a tool or a result brought, in order, all or none.
+    ///
+    /// # Errors
+    /// The first refusal; nothing was buffered then.
+    pub fn apply_writes(&self, writes: &[DataWrite], own_code: bool) -> Result<(), HostError> {
+        let before = {
+            let buffer = self.buffer.lock();
+            (buffer.view.clone(), buffer.writes.len())
+        };
+        for write in writes {
+            if let Err(error) = self.write(&write.namespace, &write.key, write.op.clone(), own_code) {
+                let mut buffer = self.buffer.lock();
+                buffer.view = before.0;
+                buffer.writes.truncate(before.1);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self, namespace: &str, key: &str) -> DataKey {
+        DataKey { plugin: self.plugin, namespace: namespace.into(), key: key.into() }
+    }
+
+    fn plugin_id(&self) -> &str {
+        self.shared.plan.packages[self.plugin as usize].id()
+    }
+
+    fn open(&self) -> Result<parking_lot::MutexGuard<'_, Buffer>, HostError> {
+        let buffer = self.buffer.lock();
+        if buffer.closed {
+            return Err(HostError::new("closed", "this call has ended; its context cannot be used any more"));
+        }
+        Ok(buffer)
+    }
+
+    fn committed(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
+        let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
+        self.shared
+            .store
+            .read(|reader| reader.get_data(&self.shared.session_id, plugin, namespace, key))
+            .map(|found| found.map(|record| record.value))
+            .map_err(store_failed)
+    }
+
+    fn seen(&self, buffer: &mut Buffer, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
+        let found = buffer.view.get(&self.key(namespace, key)).map(|entry| (entry.value.clone(), entry.producer));
+        match found {
+            Some((value, producer)) => {
+                if producer != self.runtime {
+                    buffer.producers.insert(producer.index());
+                }
+                Ok(value)
+            }
+            None => self.committed(namespace, key),
+        }
+    }
+
+    fn write(&self, namespace: &str, key: &str, op: DataOp, own_code: bool) -> Result<(), HostError> {
+        check_names(namespace, key, own_code)?;
+        let mut buffer = self.open()?;
+        if buffer.writes.len() >= MAX_WRITES_PER_RUNTIME {
+            return Err(HostError::new(
+                "too-many-writes",
+                format!("one runtime may write at most {MAX_WRITES_PER_RUNTIME} records"),
+            ));
+        }
+        let value = match &op {
+            DataOp::Set(value) => Some(value.clone()),
+            DataOp::Delete => None,
+            DataOp::Update(list) => {
+                let current = self.seen(&mut buffer, namespace, key)?;
+                let next = ops::apply(current.as_ref().map(Json::value), list.value()).map_err(|error| match error {
+                    ops::OpsError::Invalid(message) => HostError::new("invalid-input", message),
+                    ops::OpsError::Conflict(message) => {
+                        HostError { name: "ToolError", code: "conflict".into(), message }
+                    }
+                })?;
+                Some(Json::from_value(next))
+            }
+        };
+        if let Some(value) = &value {
+            check_value(self.plugin_id(), namespace, key, value)?;
+            let package = &self.shared.plan.packages[self.plugin as usize];
+            if let Some(validator) = package.data_schemas.get(namespace) {
+                check(validator, value.value()).map_err(|message| {
+                    HostError::new("data-schema-invalid", format!("{namespace}/{key} breaks its schema: {message}"))
+                })?;
+            }
+        }
+        buffer.view.put(self.key(namespace, key), value, self.runtime);
+        buffer.writes.push(DataWrite { namespace: namespace.into(), key: key.into(), op });
+        Ok(())
+    }
+
+    /// Lists a namespace through the view, in creation order; tracked as a read of everything listed.
+    pub fn list(&self, namespace: &str) -> Result<Vec<DataRow>, HostError> {
+        let mut buffer = self.open()?;
+        let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
+        let committed = self
+            .shared
+            .store
+            .read(|reader| reader.list_data(&self.shared.session_id, plugin, namespace))
+            .map_err(store_failed)?;
+        let committed: Vec<(String, DataRow)> = committed
+            .into_iter()
+            .map(|record| {
+                let key = record.key.clone();
+                let row = DataRow {
+                    key: record.key,
+                    value: record.value,
+                    created_at: record.created_at,
+                    updated_at: record.updated_at,
+                };
+                (key, row)
+            })
+            .collect();
+        let shared_namespace: Arc<str> = namespace.into();
+        let mut producers = Vec::new();
+        let rows = {
+            let now = self.shared.session.updated_at.clone();
+            let overlaid = buffer.view.namespace(self.plugin, &shared_namespace).inspect(|(_, entry)| {
+                if entry.producer != self.runtime {
+                    producers.push(entry.producer);
+                }
+            });
+            overlay_rows(committed, overlaid, |key, value, before| DataRow {
+                key: key.to_owned(),
+                value: value.clone(),
+                created_at: before.map_or_else(|| now.clone(), |row| row.created_at.clone()),
+                updated_at: now.clone(),
+            })
+        };
+        for producer in producers {
+            buffer.producers.insert(producer.index());
+        }
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// Reads one record through the view; tracked.
+    pub fn get(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
+        let mut buffer = self.open()?;
+        self.seen(&mut buffer, namespace, key)
+    }
+}
+
+impl CallHost for RuntimeCall {
+    fn data_get(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
+        self.get(namespace, key)
+    }
+
+    fn data_list(&self, namespace: &str) -> Result<Vec<DataRow>, HostError> {
+        self.list(namespace)
+    }
+
+    fn data_set(&self, namespace: &str, key: &str, value: Json) -> Result<(), HostError> {
+        self.write(namespace, key, DataOp::Set(value), true)
+    }
+
+    fn data_delete(&self, namespace: &str, key: &str) -> Result<(), HostError> {
+        self.write(namespace, key, DataOp::Delete, true)
+    }
+
+    fn data_update(&self, namespace: &str, key: &str, ops: Json) -> Result<(), HostError> {
+        self.write(namespace, key, DataOp::Update(ops), true)
+    }
+
+    fn random_int(&self, min: i64, max: i64) -> Result<i64, HostError> {
+        let mut buffer = self.open()?;
+        let stream = self.shared.plan.runtime_id(self.runtime);
+        let index = buffer.draws.entry(stream.to_owned()).or_default();
+        let drawn = random::draw(&self.shared.seed, self.plugin_id(), stream, *index, min, max)
+            .map_err(|message| HostError { name: "RangeError", code: "invalid-input".into(), message })?;
+        *index += 1;
+        Ok(drawn)
+    }
+
+    fn world(&self, part: &str) -> Result<Json, HostError> {
+        Ok(self.shared.world.value().get(part).cloned().map_or_else(Json::null, Json::from_value))
+    }
+
+    fn store(&self, method: &str, argument: &Json) -> Result<Json, HostError> {
+        match method {
+            "getPluginData" => {
+                let (namespace, key) = two_texts(argument)?;
+                let found = self.get(&namespace, &key)?;
+                Ok(found.map_or_else(Json::null, |value| Json::from_value(json!({"key": key, "value": value}))))
+            }
+            "listPluginData" => {
+                let namespace = argument.value().get(0).and_then(Value::as_str).unwrap_or_default();
+                let rows = self.list(namespace)?;
+                let rows: Vec<Value> =
+                    rows.iter().map(|row| json!({"key": row.key, "value": row.value})).collect();
+                Ok(Json::from_value(Value::Array(rows)))
+            }
+            "getSession" => {
+                let session = &self.shared.session;
+                Ok(Json::from_value(json!({
+                    "id": session.id, "worldId": session.world_id, "locale": session.locale,
+                    "phase": session.phase, "status": session.status,
+                })))
+            }
+            "listTurnMessages" => {
+                let limit = argument.value().get(0).and_then(Value::as_u64).unwrap_or(100).min(500);
+                let history = &self.shared.history;
+                let skip = history.len().saturating_sub(usize::try_from(limit).unwrap_or(500));
+                Json::of(&history[skip..].to_vec()).map_err(|e| HostError::new("internal", e.to_string()))
+            }
+            "listPlayerInputs" => Ok(Json::from_value(json!([]))),
+            other => Err(HostError::new(
+                "unavailable",
+                format!("ctx.store.{other} is not offered by this host; offered: getPluginData listPluginData getSession listTurnMessages listPlayerInputs"),
+            )),
+        }
+    }
+
+    fn log(&self, level: LogLevel, message: &str, meta: Option<&Json>) {
+        {
+            let mut buffer = self.buffer.lock();
+            if buffer.log_lines >= MAX_LOG_LINES_PER_CALL {
+                return;
+            }
+            buffer.log_lines += 1;
+        }
+        log_line(self.shared.plan.runtime_id(self.runtime), level, message, meta);
+    }
+
+    fn request(&self, request: HostRequest) -> BoxFuture<'static, Result<Json, HostError>> {
+        let served = self.open().map(|buffer| buffer.requests.clone());
+        match served {
+            Ok(Some(requests)) => requests(request),
+            Ok(None) => {
+                let error = HostError::new("unavailable", "tools and models are not offered to this call");
+                Box::pin(async move { Err(error) })
+            }
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+}
+
+/// A `[plugin-log]` line. MOD-6
+pub fn log_line(subject: &str, level: LogLevel, message: &str, meta: Option<&Json>) {
+    let meta = meta.map(|meta| meta.text().chars().take(MAX_LOG_META_CHARS).collect::<String>()).unwrap_or_default();
+    match level {
+        LogLevel::Error => tracing::error!(target: "covel::plugin", "[plugin-log] {subject}: {message} {meta}"),
+        LogLevel::Warn => tracing::warn!(target: "covel::plugin", "[plugin-log] {subject}: {message} {meta}"),
+        LogLevel::Info => tracing::info!(target: "covel::plugin", "[plugin-log] {subject}: {message} {meta}"),
+        LogLevel::Debug => tracing::debug!(target: "covel::plugin", "[plugin-log] {subject}: {message} {meta}"),
+    }
+}
+
+fn two_texts(argument: &Json) -> Result<(String, String), HostError> {
+    let at = |index: usize| argument.value().get(index).and_then(Value::as_str).map(str::to_owned);
+    match (at(0), at(1)) {
+        (Some(namespace), Some(key)) => Ok((namespace, key)),
+        _ => Err(HostError::new("invalid-input", "getPluginData takes a namespace and a key")),
+    }
+}
+
+fn store_failed(error: covel_store::StoreError) -> HostError {
+    HostError::new("store-failed", error.to_string())
+}

@@ -1,0 +1,509 @@
+//! From a walked execution to one transaction: whole or absent.
+//!
+//! Each runtime is a unit. With a successful story in the execution a refused auxiliary unit is dropped alone, and
+//! with it what hangs on it (declared edges and recorded reads); otherwise one refusal refuses everything. RDD-2
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use covel_graph::{
+    Json, PluginId, RuntimeIx, SessionId, Stage, TurnId,
+    fragment::Visibility,
+    limits::MAX_DATA_VALUE_BYTES,
+    plan::{ArchivedEdgeKind, NONE},
+};
+use covel_store::{Store, StoreError, TransactError, Tx};
+use serde_json::json;
+
+use crate::{
+    active::{ActivePlan, LoadedPackage, check},
+    ambient::{Ambient, iso_time},
+    core::{PhaseKind, Status},
+    document::{DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
+    execution::Walked,
+    inputs::EXPORT_OWNER,
+    ops,
+    overlay::{DataOp, DataWrite},
+    session::{MessageRecord, Phase, SessionRecord, SetupState},
+};
+
+/// What one unit needs of others to be kept.
+enum Hangs {
+    /// This runtime.
+    On(RuntimeIx),
+    /// At least one of these.
+    OnAny(Vec<RuntimeIx>),
+    /// What it read of this runtime; a story is kept all the same. RDD-2
+    Read(RuntimeIx),
+}
+
+struct Unit {
+    runtime: RuntimeIx,
+    id: String,
+    plugin: PluginId,
+    story: bool,
+    setup: bool,
+    writes: Vec<DataWrite>,
+    export: Option<(String, Json)>,
+    package: Arc<LoadedPackage>,
+    hangs: Vec<Hangs>,
+    narrative: Option<String>,
+    counts: bool,
+}
+
+/// Everything the transaction does, owned, so that it can run on the store's writer thread.
+pub struct CommitPlan {
+    session_id: SessionId,
+    incarnation: String,
+    turn_id: String,
+    units: Vec<Unit>,
+    ids: Vec<String>,
+    has_story: bool,
+    player_message: Option<String>,
+    document: TurnDocument,
+    session: SessionRecord,
+    setup: Vec<(String, SetupState)>,
+    all_setup: Vec<(String, String)>,
+    counts_turn: bool,
+    now: String,
+}
+
+/// What a commit did.
+#[derive(Debug)]
+pub struct Committed {
+    /// The document as stored.
+    pub document: TurnDocument,
+    /// The session as stored.
+    pub session: SessionRecord,
+    /// Changed records.
+    pub changes: Vec<DataChange>,
+    /// Stored story messages.
+    pub messages: Vec<MessageRecord>,
+}
+
+/// Why nothing was kept.
+#[derive(Debug)]
+pub enum Refused {
+    /// A rule of the commit.
+    Rule(ErrorInfo),
+    /// The store.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Refused {
+    /// As documents show it.
+    pub fn to_error(&self) -> ErrorInfo {
+        match self {
+            Self::Rule(error) => error.clone(),
+            Self::Store(error) => ErrorInfo::new(error.code(), error.to_string()),
+        }
+    }
+}
+
+/// Is this runtime the story?
+fn is_story(plan: &ActivePlan, runtime: RuntimeIx) -> bool {
+    plan.decl(runtime).visibility == Visibility::Story
+}
+
+/// The first reason why the whole execution cannot commit, before any write.
+pub fn precondition(walked: &Walked) -> Option<ErrorInfo> {
+    if walked.core.is_cancelled() {
+        return Some(ErrorInfo::new("cancelled", "the turn was cancelled"));
+    }
+    for runtime in &walked.order {
+        let failed = walked.core.status(*runtime) == Status::Failed;
+        if failed && is_story(&walked.shared.plan, *runtime) {
+            let id = walked.shared.plan.runtime_id(*runtime);
+            let error = walked.slots[runtime.index()].result.as_ref().and_then(|result| result.error.clone());
+            let (code, message) = error.map_or_else(
+                || ("story-failed".to_owned(), String::new()),
+                |error| (error.code, error.message),
+            );
+            return Some(ErrorInfo::new(code, format!("the story runtime {id} failed: {message}")));
+        }
+    }
+    None
+}
+
+impl CommitPlan {
+    /// Gathers units, messages and the clock of a walked execution.
+    pub fn new(walked: &Walked, mut document: TurnDocument, counts_turn: bool, ambient: &dyn Ambient) -> Self {
+        let shared = &walked.shared;
+        let plan = &shared.plan;
+        let mut units = Vec::new();
+        let mut setup = Vec::new();
+        for runtime in &walked.order {
+            let Some(result) = &walked.slots[runtime.index()].result else { continue };
+            let is_setup = matches!(
+                walked.core.phase_kind(walked.core.place(*runtime)),
+                Some(PhaseKind::Stage(Stage::Setup))
+            );
+            if is_setup {
+                setup.push(setup_state(walked, *runtime));
+            }
+            if !result.is_ok() {
+                continue;
+            }
+            let decl = plan.decl(*runtime);
+            let export = match (&decl.output.record_as, &result.value) {
+                (Some(key), Some(value)) => Some((
+                    key.clone(),
+                    Json::from_value(json!({
+                        "value": value,
+                        "resultId": format!("{}:{}", shared.turn_id, plan.runtime_id(*runtime)),
+                    })),
+                )),
+                _ => None,
+            };
+            units.push(Unit {
+                runtime: *runtime,
+                id: plan.runtime_id(*runtime).to_owned(),
+                plugin: plan.package(*runtime).plugin_id.clone(),
+                story: is_story(plan, *runtime),
+                setup: is_setup,
+                writes: result.writes.clone(),
+                export,
+                package: Arc::clone(plan.package(*runtime)),
+                hangs: hangs(walked, *runtime),
+                narrative: result.narrative.clone(),
+                counts: result.status == RuntimeStatus::Success,
+            });
+        }
+        let has_story = units.iter().any(|unit| unit.story);
+        document.committed = true;
+        let all_setup = plan
+            .plan
+            .runtimes
+            .iter()
+            .filter(|row| row.stage == Stage::Setup as u8)
+            .map(|row| {
+                let version = plan.plan.plugins[row.plugin.to_native() as usize].version.as_str();
+                (row.id.as_str().to_owned(), version.to_owned())
+            })
+            .collect();
+        Self {
+            session_id: shared.session_id.clone(),
+            incarnation: shared.session.incarnation.clone(),
+            turn_id: shared.turn_id.clone(),
+            ids: plan.plan.runtimes.iter().map(|row| row.id.as_str().to_owned()).collect(),
+            units,
+            has_story,
+            player_message: (counts_turn && !shared.message.is_empty()).then(|| shared.message.clone()),
+            document,
+            session: shared.session.clone(),
+            setup,
+            all_setup,
+            counts_turn,
+            now: iso_time(ambient.now_millis()),
+        }
+    }
+
+    /// Runs the transaction and answers once it is durable.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing was kept then.
+    pub async fn run(self, store: &Store) -> Result<Committed, Refused> {
+        store.transact(move |tx| self.apply(tx)).await.map_err(|error| match error {
+            TransactError::Refused(refused) => refused,
+            TransactError::Store(error) => Refused::Store(error),
+            TransactError::Panicked(message) => Refused::Rule(ErrorInfo::new("internal", message)),
+        })
+    }
+
+    fn apply(mut self, tx: &mut Tx<'_>) -> Result<Committed, Refused> {
+        let stored = tx.read().get_session(&self.session_id)?;
+        let stored: SessionRecord = stored
+            .and_then(|record| serde_json::from_value(record.value().clone()).ok())
+            .filter(|record: &SessionRecord| record.incarnation == self.incarnation)
+            .ok_or_else(|| rule("session-gone", "the session was deleted or recreated while the turn ran"))?;
+        self.session.status = stored.status;
+
+        let mut changes = BTreeMap::new();
+        let mut dropped: Vec<RuntimeIx> = Vec::new();
+        let mut isolated = Vec::new();
+        let units = std::mem::take(&mut self.units);
+        let mut kept = Vec::with_capacity(units.len());
+        for unit in units {
+            let hanging = self.falls_with(&unit, &dropped);
+            let outcome = match hanging {
+                Some(error) => Err(error),
+                None => match tx.savepoint(|tx| self.apply_unit(tx, &unit)) {
+                    Ok(written) => Ok(written),
+                    Err(Refused::Rule(error)) => Err(error),
+                    // Limits of one record or namespace are this unit's fault, anything else is the store's.
+                    Err(Refused::Store(
+                        error @ (StoreError::ValueTooLarge { .. } | StoreError::NamespaceFull { .. }),
+                    )) => Err(ErrorInfo::new(error.code(), error.to_string())),
+                    Err(refused) => return Err(refused),
+                },
+            };
+            match outcome {
+                Ok(written) => {
+                    for change in written {
+                        let at = (change.plugin_id.clone(), change.namespace.clone(), change.key.clone());
+                        changes.insert(at, change);
+                    }
+                    kept.push(unit);
+                }
+                Err(error) if self.has_story && !unit.story && !unit.setup => {
+                    dropped.push(unit.runtime);
+                    isolated.push(IsolatedDocument { runtime_id: unit.id, error });
+                }
+                Err(error) => {
+                    return Err(rule(error.code, format!("{}: {}", unit.id, error.message)));
+                }
+            }
+        }
+        self.mark_dropped(&isolated);
+        let messages = self.journal(tx, &kept)?;
+        self.clock(&kept);
+        self.document.isolated = isolated;
+        self.session.turn_count += 1;
+        self.session.updated_at.clone_from(&self.now);
+        let session = to_json(&self.session)?;
+        tx.put_session(&self.session_id, &session)?;
+        let document = to_json(&self.document)?;
+        tx.put_turn(&self.session_id, &TurnId::from(self.turn_id.as_str()), &document)?;
+        Ok(Committed {
+            document: self.document,
+            session: self.session,
+            changes: changes.into_values().collect(),
+            messages,
+        })
+    }
+
+    /// Does the unit hang on something dropped? A story that only read from it is kept, with a note. RDD-2
+    fn falls_with(&mut self, unit: &Unit, dropped: &[RuntimeIx]) -> Option<ErrorInfo> {
+        if dropped.is_empty() {
+            return None;
+        }
+        let gone = |runtime: &RuntimeIx| dropped.contains(runtime);
+        let fall = |ids: &[String], runtime: RuntimeIx| {
+            Some(ErrorInfo::new("upstream-not-committed", format!("upstream {} did not commit", ids[runtime.index()])))
+        };
+        for hang in &unit.hangs {
+            match hang {
+                Hangs::On(runtime) if gone(runtime) => return fall(&self.ids, *runtime),
+                Hangs::OnAny(list) if !list.is_empty() && list.iter().all(gone) => return fall(&self.ids, list[0]),
+                Hangs::Read(runtime) if gone(runtime) => {
+                    if !unit.story {
+                        return fall(&self.ids, *runtime);
+                    }
+                    self.document.notes.push(ErrorInfo::new(
+                        "story-read-uncommitted",
+                        format!("{} read from {}, which did not commit", unit.id, self.ids[runtime.index()]),
+                    ));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn apply_unit(&self, tx: &mut Tx<'_>, unit: &Unit) -> Result<Vec<DataChange>, Refused> {
+        let mut changes = Vec::with_capacity(unit.writes.len());
+        for write in &unit.writes {
+            let value = match &write.op {
+                DataOp::Set(value) => Some(value.clone()),
+                DataOp::Delete => None,
+                DataOp::Update(list) => {
+                    // DAT-1: applied to the newest value, so writers of different fields both survive.
+                    let current = tx.read().get_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
+                    let next = ops::apply(current.as_ref().map(|record| record.value.value()), list.value())
+                        .map_err(|error| rule("conflict", format!("{}/{}: {error}", write.namespace, write.key)))?;
+                    Some(Json::from_value(next))
+                }
+            };
+            match &value {
+                Some(value) => {
+                    if value.byte_len() > MAX_DATA_VALUE_BYTES {
+                        return Err(rule(
+                            "value-too-large",
+                            format!("{}/{} has {} bytes; at most {MAX_DATA_VALUE_BYTES}", write.namespace, write.key, value.byte_len()),
+                        ));
+                    }
+                    if let Some(validator) = unit.package.data_schemas.get(&*write.namespace) {
+                        check(validator, value.value()).map_err(|message| {
+                            rule("data-schema-invalid", format!("{}/{}: {message}", write.namespace, write.key))
+                        })?;
+                    }
+                    tx.put_data(&self.session_id, &unit.plugin, &write.namespace, &write.key, value, &self.now)?;
+                }
+                None => {
+                    tx.delete_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
+                }
+            }
+            changes.push(DataChange {
+                plugin_id: unit.plugin.as_str().to_owned(),
+                namespace: write.namespace.to_string(),
+                key: write.key.to_string(),
+                value,
+            });
+        }
+        if let Some((key, value)) = &unit.export {
+            tx.put_data(&self.session_id, &EXPORT_OWNER.into(), &unit.id, key, value, &self.now)?;
+        }
+        Ok(changes)
+    }
+
+    fn mark_dropped(&mut self, isolated: &[IsolatedDocument]) {
+        for drop in isolated {
+            for row in &mut self.document.runtimes {
+                if row.runtime_id == drop.runtime_id {
+                    row.status = RuntimeStatus::Failed;
+                    row.error = Some(drop.error.clone());
+                }
+            }
+        }
+    }
+
+    fn journal(&self, tx: &mut Tx<'_>, kept: &[Unit]) -> Result<Vec<MessageRecord>, Refused> {
+        let mut messages = Vec::new();
+        let message = |number: usize, role: &str, content: &str, source: &str, unit: Option<&Unit>| MessageRecord {
+            id: format!("{}-{number}", self.turn_id),
+            turn_id: self.turn_id.clone(),
+            role: role.to_owned(),
+            content: content.to_owned(),
+            source_type: source.to_owned(),
+            source_plugin_id: unit.map(|unit| unit.plugin.as_str().to_owned()),
+            source_runtime_id: unit.map(|unit| unit.id.clone()),
+            created_at: self.now.clone(),
+        };
+        if let Some(text) = &self.player_message {
+            messages.push(message(0, "user", text, "player", None));
+        }
+        for unit in kept {
+            if let Some(narrative) = &unit.narrative {
+                messages.push(message(messages.len() + 1, "assistant", narrative, "runtime", Some(unit)));
+            }
+        }
+        for message in &messages {
+            tx.append_message(&self.session_id, &to_json(message)?)?;
+        }
+        Ok(messages)
+    }
+
+    /// The session clock: counted turns, trigger ledger, setup states, phase.
+    fn clock(&mut self, kept: &[Unit]) {
+        for unit in kept.iter().filter(|unit| unit.counts) {
+            let record = self.session.triggers.entry(unit.id.clone()).or_default();
+            record.count = record.count.saturating_add(1);
+            record.last_turn = self.document.logical_turn;
+        }
+        for (id, state) in std::mem::take(&mut self.setup) {
+            self.session.setup_runtimes.insert(id, state);
+        }
+        if self.counts_turn {
+            self.session.completed_player_turns += 1;
+        }
+        let settled = |id: &str, version: &str| match self.session.setup_runtimes.get(id) {
+            Some(SetupState::Done { plugin_version } | SetupState::Blocked { plugin_version, .. }) => {
+                plugin_version == version
+            }
+            _ => false,
+        };
+        if self.session.phase == Phase::Setup && self.all_setup.iter().all(|(id, version)| settled(id, version)) {
+            self.session.phase = Phase::Playing;
+        }
+    }
+}
+
+fn rule(code: impl Into<String>, message: impl Into<String>) -> Refused {
+    Refused::Rule(ErrorInfo::new(code, message))
+}
+
+fn to_json<T: serde::Serialize>(value: &T) -> Result<Json, Refused> {
+    Json::of(value).map_err(|error| rule("internal", error.to_string()))
+}
+
+/// Where a setup runtime stands after this execution.
+pub fn setup_state(walked: &Walked, runtime: RuntimeIx) -> (String, SetupState) {
+    let shared = &walked.shared;
+    let plan = &shared.plan;
+    let id = plan.runtime_id(runtime).to_owned();
+    let plugin_version = plan.plan.plugins[plan.plugin_ix(runtime) as usize].version.as_str().to_owned();
+    let attempts = match shared.session.setup_runtimes.get(&id) {
+        Some(SetupState::Pending { attempts, plugin_version: before, .. }) if *before == plugin_version => *attempts,
+        _ => 0,
+    } + 1;
+    let result = walked.slots[runtime.index()].result.as_ref();
+    let done = result.is_some_and(|result| {
+        result.guard_skip || (result.status == RuntimeStatus::Success && result.completion_done)
+    });
+    if done {
+        return (id, SetupState::Done { plugin_version });
+    }
+    let last_error = result.and_then(|result| {
+        result.error.as_ref().map(|error| error.message.clone()).or_else(|| result.reason.clone())
+    });
+    let budget = plan.decl(runtime).max_trigger_count;
+    let state = if budget > 0 && attempts >= budget {
+        let reason = last_error.unwrap_or_else(|| "did not report `completion: done`".to_owned());
+        SetupState::Blocked { reason, plugin_version }
+    } else {
+        SetupState::Pending { attempts, last_error, plugin_version }
+    };
+    (id, state)
+}
+
+/// What a unit's place in the plan and its recorded reads make it hang on.
+fn hangs(walked: &Walked, runtime: RuntimeIx) -> Vec<Hangs> {
+    let plan = &walked.shared.plan.plan;
+    let mut hangs = Vec::new();
+    let range = plan.edge_starts[runtime.index()].to_native() as usize
+        ..plan.edge_starts[runtime.index() + 1].to_native() as usize;
+    let mut declared = Vec::new();
+    for slot in range {
+        let edge = &plan.edges[slot];
+        if matches!(edge.kind, ArchivedEdgeKind::After) || edge.session_scope {
+            continue;
+        }
+        let (target, contract) = (edge.runtime.to_native(), edge.contract.to_native());
+        let targets: Vec<RuntimeIx> = if contract == NONE {
+            (target != NONE).then_some(RuntimeIx(target)).into_iter().collect()
+        } else {
+            let providers = &plan.providers;
+            let items = providers.starts[contract as usize].to_native() as usize
+                ..providers.starts[contract as usize + 1].to_native() as usize;
+            items
+                .map(|slot| RuntimeIx(providers.items[slot].to_native()))
+                .filter(|ix| walked.core.status(*ix).is_ok())
+                .collect()
+        };
+        declared.extend(targets.iter().copied());
+        if !edge.required {
+            continue;
+        }
+        if contract == NONE || edge.all {
+            hangs.extend(targets.into_iter().map(Hangs::On));
+        } else {
+            hangs.push(Hangs::OnAny(targets));
+        }
+    }
+    let place = walked.core.place(runtime);
+    if place.depth > 0 {
+        let topic = plan.runtimes[runtime.index()].topic.to_native();
+        let emitters = walked
+            .core
+            .events()
+            .iter()
+            .filter(|event| event.topic == topic && event.depth == place.depth)
+            .map(|event| event.emitter)
+            .collect::<Vec<_>>();
+        declared.extend(emitters.iter().copied());
+        hangs.push(Hangs::OnAny(emitters));
+    }
+    // Reads beyond declared edges: uncommitted data of other runtimes. What an optional input bound is not one.
+    for producer in walked.slots[runtime.index()].producers.ones() {
+        let Ok(producer) = u32::try_from(producer) else { continue };
+        if !declared.contains(&RuntimeIx(producer)) {
+            hangs.push(Hangs::Read(RuntimeIx(producer)));
+        }
+    }
+    hangs
+}

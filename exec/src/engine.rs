@@ -1,0 +1,191 @@
+//! The engine: one data folder, the published packages, the sessions that play.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use covel_abi::{JsHost, JsOptions};
+use covel_graph::world::World;
+use covel_model::SharedGateway;
+use covel_store::{Store, StoreOptions};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
+
+use crate::{
+    active::{ActivePlan, LoadedPackage},
+    ambient::{Ambient, SystemAmbient, iso_time},
+    error::ExecError,
+    limits::MAX_TURNS_IN_FLIGHT,
+};
+
+/// How to open an engine.
+pub struct EngineOptions {
+    /// Data folder; created when missing.
+    pub data_dir: PathBuf,
+    /// Models.
+    pub gateway: SharedGateway,
+    /// Time and ids.
+    pub ambient: Arc<dyn Ambient>,
+    /// Seed of sessions that name none.
+    pub random_seed: Option<String>,
+    /// Threads that run plugin code.
+    pub js_workers: usize,
+    /// Wait for the disk at each commit. Without it a crash of the system may lose or harm the data: for tests and
+    /// benches.
+    pub durable: bool,
+}
+
+impl EngineOptions {
+    /// Durable, two workers, the system's clock.
+    pub fn new(data_dir: impl Into<PathBuf>, gateway: SharedGateway) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            gateway,
+            ambient: Arc::new(SystemAmbient::default()),
+            random_seed: None,
+            js_workers: 2,
+            durable: true,
+        }
+    }
+}
+
+/// An open engine. Cloning is cheap; all clones are the same engine.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) js: JsHost,
+    pub(crate) gateway: SharedGateway,
+    pub(crate) ambient: Arc<dyn Ambient>,
+    pub(crate) random_seed: Option<String>,
+    pub(crate) packages: RwLock<BTreeMap<String, Arc<LoadedPackage>>>,
+    pub(crate) worlds: RwLock<BTreeMap<String, Arc<World>>>,
+    /// Linked plans by the publications they link.
+    pub(crate) plans: Mutex<HashMap<Vec<u64>, Arc<ActivePlan>>>,
+    /// Sessions with something running.
+    pub(crate) busy: Mutex<HashSet<String>>,
+    /// Grants of community code, by session incarnation; never stored.
+    pub(crate) approvals: Mutex<HashMap<String, HashSet<String>>>,
+    pub(crate) in_flight: Semaphore,
+    pub(crate) epoch: AtomicU64,
+    pub(crate) closing: AtomicBool,
+}
+
+impl Engine {
+    /// Opens a data folder.
+    ///
+    /// # Errors
+    /// [`ExecError::Store`] when the folder cannot be used (locked by another process, not a folder, read-only).
+    pub fn open(options: EngineOptions) -> Result<Self, ExecError> {
+        let store_options = if options.durable { StoreOptions::default() } else { StoreOptions::no_sync() };
+        let store = Store::open(&options.data_dir, store_options)?;
+        let js = JsHost::start(JsOptions { workers: options.js_workers.max(1), ..JsOptions::default() })
+            .map_err(|error| ExecError::Internal(format!("the isolates could not be started: {error}")))?;
+        Ok(Self(Arc::new(Inner {
+            store,
+            js,
+            gateway: options.gateway,
+            ambient: options.ambient,
+            random_seed: options.random_seed,
+            packages: RwLock::default(),
+            worlds: RwLock::default(),
+            plans: Mutex::default(),
+            busy: Mutex::default(),
+            approvals: Mutex::default(),
+            in_flight: Semaphore::new(MAX_TURNS_IN_FLIGHT),
+            epoch: AtomicU64::new(1),
+            closing: AtomicBool::new(false),
+        })))
+    }
+
+    /// Adds or replaces a world.
+    pub fn add_world(&self, world: World) {
+        self.0.worlds.write().insert(world.id.as_str().to_owned(), Arc::new(world));
+    }
+
+    /// Worlds by id.
+    pub fn worlds(&self) -> Vec<Arc<World>> {
+        self.0.worlds.read().values().cloned().collect()
+    }
+
+    /// The model gateway in use.
+    pub fn gateway(&self) -> &SharedGateway {
+        &self.0.gateway
+    }
+
+    /// The store, for diagnostics and benches.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Waits for running turns, closes all package code (disposers run) and the store. Later calls are refused.
+    pub async fn close(&self) {
+        if self.0.closing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // All permits at once: nothing runs any more.
+        let permits = u32::try_from(MAX_TURNS_IN_FLIGHT).unwrap_or(u32::MAX);
+        let _all = self.0.in_flight.acquire_many(permits).await;
+        let packages: Vec<_> = std::mem::take(&mut *self.0.packages.write()).into_values().collect();
+        self.0.plans.lock().clear();
+        for package in packages {
+            if let Some(generation) = &package.generation {
+                let report = generation.close().await;
+                for failure in report.failures {
+                    tracing::warn!(plugin = package.id(), "disposer failed: {failure}");
+                }
+                if report.timed_out {
+                    tracing::warn!(plugin = package.id(), "disposers took too long");
+                }
+            }
+        }
+        self.0.store.close();
+    }
+}
+
+impl Inner {
+    pub(crate) fn check_open(&self) -> Result<(), ExecError> {
+        if self.closing.load(Ordering::SeqCst) { Err(ExecError::Closing) } else { Ok(()) }
+    }
+
+    pub(crate) fn now(&self) -> String {
+        iso_time(self.ambient.now_millis())
+    }
+
+    /// A fresh lowercase hex id of `digits` digits.
+    pub(crate) fn fresh_id(&self, digits: usize) -> String {
+        let text = format!("{:032x}", self.ambient.fresh_bits());
+        text[text.len() - digits.min(text.len())..].to_owned()
+    }
+
+    pub(crate) fn next_epoch(&self) -> u64 {
+        self.epoch.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Holds a session for one execution or command; at most one at a time.
+pub(crate) struct SessionLock {
+    inner: Arc<Inner>,
+    id: String,
+}
+
+impl SessionLock {
+    pub(crate) fn take(inner: &Arc<Inner>, id: &str) -> Result<Self, ExecError> {
+        if !inner.busy.lock().insert(id.to_owned()) {
+            return Err(ExecError::SessionBusy(id.to_owned()));
+        }
+        Ok(Self { inner: Arc::clone(inner), id: id.to_owned() })
+    }
+}
+
+impl Drop for SessionLock {
+    fn drop(&mut self) {
+        self.inner.busy.lock().remove(&self.id);
+    }
+}

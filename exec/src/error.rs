@@ -1,0 +1,99 @@
+//! Errors of this crate: what an embedder or a request can be refused with.
+
+/// A refused or failed engine call. A turn that ran but did not commit is not an error: see
+/// [`crate::TurnDocument::error`].
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The data folder cannot be used.
+    #[error("{0}")]
+    Store(#[from] covel_store::StoreError),
+    /// No such session.
+    #[error("there is no session {0:?}")]
+    SessionNotFound(String),
+    /// The id is taken.
+    #[error("a session {0:?} exists already")]
+    SessionExists(String),
+    /// A turn of this session is running.
+    #[error("a turn of session {0:?} is running")]
+    SessionBusy(String),
+    /// Paused or ended.
+    #[error("session {id:?} is {status}")]
+    SessionNotActive {
+        /// Session.
+        id: String,
+        /// `paused` or `ended`.
+        status: String,
+    },
+    /// No such world.
+    #[error("there is no world {0:?}")]
+    WorldNotFound(String),
+    /// No such package.
+    #[error("there is no package {0:?}")]
+    PluginNotFound(String),
+    /// The requested packages cannot be activated together.
+    #[error("{message}")]
+    Activation {
+        /// `world-requirement-unmet`, `no-active-plugins`...
+        code: String,
+        /// One sentence.
+        message: String,
+    },
+    /// No such runtime is active here.
+    #[error("runtime {0:?} is not active in this session")]
+    RuntimeNotActive(String),
+    /// No such command is active here.
+    #[error("command {0:?} is not active in this session")]
+    CommandNotActive(String),
+    /// A command's words do not fit its declaration, or the handler refused.
+    #[error("{message}")]
+    Command {
+        /// `command-invalid`, `command-failed`.
+        code: String,
+        /// One sentence.
+        message: String,
+    },
+    /// A request field is out of range.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// Field.
+        field: String,
+        /// What would be accepted.
+        message: String,
+    },
+    /// A package's code could not be activated.
+    #[error("package {plugin:?}: {message}")]
+    Package {
+        /// Package.
+        plugin: String,
+        /// What and where.
+        message: String,
+    },
+    /// The engine is closing.
+    #[error("the engine is closing")]
+    Closing,
+    /// A fault of the engine itself.
+    #[error("internal: {0}")]
+    Internal(String),
+}
+
+impl ExecError {
+    /// Stable code (snake_case on the HTTP surface is the server's own mapping).
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::SessionNotFound(_) => "session-not-found",
+            Self::SessionExists(_) => "session-already-exists",
+            Self::SessionBusy(_) => "session-busy",
+            Self::SessionNotActive { .. } => "session-not-active",
+            Self::WorldNotFound(_) => "world-not-found",
+            Self::PluginNotFound(_) => "plugin-not-found",
+            Self::Activation { code, .. } | Self::Command { code, .. } => code,
+            Self::RuntimeNotActive(_) => "runtime-not-active",
+            Self::CommandNotActive(_) => "command-not-active",
+            Self::Invalid { .. } => "invalid-request",
+            Self::Package { .. } => "package-failed",
+            Self::Closing => "closing",
+            Self::Internal(_) => "internal",
+        }
+    }
+}

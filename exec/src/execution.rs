@@ -1,0 +1,732 @@
+//! Drives one execution: carries out what the turn core asks for and feeds back what happened.
+//!
+//! Plugin calls of a layer go to the isolates as one batch, native runtimes run inline (heavy ones on the rayon
+//! pool), agents run as futures. Writes of a layer become visible when the core has moved on to the next one, in
+//! plan order, whatever finished first (invariant 3).
+
+use std::{sync::Arc, time::Duration};
+
+use covel_abi::{Call, CallContext, CallError, CallHost, CallLimits, CallOutput, CallRequest, CallTarget, JsHost};
+use covel_graph::{
+    Json, RuntimeIx,
+    fragment::{RuntimeKind, Visibility},
+    plan::NONE,
+};
+use covel_model::SharedGateway;
+use fixedbitset::FixedBitSet;
+use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::{
+    active::{LoadedPackage, check},
+    agent::{self, AgentRun},
+    call_host::{Buffered, RuntimeCall, Shared},
+    core::{Action, ChainLimit, Ended, PhaseKind, TurnCore},
+    document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus},
+    event::Emitter,
+    inputs::{self, Binding},
+    limits::{MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
+    native::{NativeContext, NativeRuntime, native_result},
+    ops,
+    overlay::{DataKey, DataOp, DataWrite, Overlay},
+    requests,
+    results::{RuntimeResult, from_guard, from_handler},
+    tools::base_fields,
+};
+
+/// Wall-clock limit of a handler or guard whose manifest sets none, milliseconds.
+const DEFAULT_FUNCTION_TIMEOUT_MS: u64 = 30_000;
+
+/// One runtime's row in the execution's table.
+#[derive(Default)]
+pub struct Slot {
+    /// Result, once it ended.
+    pub result: Option<RuntimeResult>,
+    /// Runtimes it read from.
+    pub producers: FixedBitSet,
+    /// Start, from the execution's start.
+    pub started: Duration,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What the driver needs besides the frozen state.
+pub struct Services {
+    /// Isolates.
+    pub js: JsHost,
+    /// Models.
+    pub gateway: SharedGateway,
+    /// Where events go.
+    pub emitter: Emitter,
+}
+
+/// A finished walk, ready to be committed.
+pub struct Walked {
+    /// Shared frozen state.
+    pub shared: Arc<Shared>,
+    /// The core, with statuses, places and events.
+    pub core: TurnCore,
+    /// One slot a runtime.
+    pub slots: Vec<Slot>,
+    /// Runtimes in the order in which they started or were skipped.
+    pub order: Vec<RuntimeIx>,
+    /// Notes for authors.
+    pub notes: Vec<ErrorInfo>,
+}
+
+/// What a running call reports back.
+enum Completion {
+    Js(Result<CallOutput, CallError>),
+    Native(RuntimeResult),
+}
+
+/// A runtime ready to start.
+struct Prepared {
+    runtime: RuntimeIx,
+    call: Arc<RuntimeCall>,
+    inputs: Vec<(String, Json)>,
+    trigger: Option<(String, Json)>,
+}
+
+struct Driver<'a> {
+    services: &'a Services,
+    walked: Walked,
+    overlay: Overlay,
+    /// Ended runtimes of the current layer, not yet in the overlay.
+    unmerged: Vec<RuntimeIx>,
+    /// Hosts of started runtimes the driver waits for.
+    pending: Vec<Option<Arc<RuntimeCall>>>,
+    payload: Json,
+    start: Duration,
+    agents: FuturesUnordered<BoxFuture<'static, (RuntimeIx, RuntimeResult)>>,
+    sender: mpsc::UnboundedSender<(u32, Completion)>,
+    js_sender: mpsc::UnboundedSender<(u32, Result<CallOutput, CallError>)>,
+}
+
+/// Walks a turn to its end. `payload` is the activation payload of a manual execution.
+pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payload: Json) -> Walked {
+    let count = shared.plan.plan.runtimes.len();
+    let start = shared.ambient.monotonic();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let (js_sender, mut js_receiver) = mpsc::unbounded_channel();
+    let mut driver = Driver {
+        services,
+        walked: Walked {
+            core,
+            slots: (0..count).map(|_| Slot::default()).collect(),
+            order: Vec::with_capacity(count),
+            notes: Vec::new(),
+            shared: Arc::clone(&shared),
+        },
+        overlay: Overlay::default(),
+        unmerged: Vec::new(),
+        pending: (0..count).map(|_| None).collect(),
+        payload,
+        start,
+        agents: FuturesUnordered::new(),
+        sender,
+        js_sender,
+    };
+    let mut actions = Vec::new();
+    driver.walked.core.start(&mut actions);
+    driver.perform(actions);
+    while !driver.walked.core.is_done() {
+        let mut actions = Vec::new();
+        tokio::select! {
+            biased;
+            Some((tag, completion)) = receiver.recv() => driver.completed(RuntimeIx(tag), completion, &mut actions),
+            Some((tag, result)) = js_receiver.recv() => {
+                driver.completed(RuntimeIx(tag), Completion::Js(result), &mut actions);
+            }
+            Some((runtime, result)) = driver.agents.next(), if !driver.agents.is_empty() => {
+                driver.finish(runtime, result, &mut actions);
+            }
+            () = shared.cancel.cancelled(), if !driver.walked.core.is_cancelled() => driver.walked.core.cancel(),
+        }
+        driver.perform(actions);
+    }
+    driver.finish_walk()
+}
+
+impl Driver<'_> {
+    fn finish_walk(mut self) -> Walked {
+        match self.walked.core.chain_limit() {
+            Some(ChainLimit::Depth) => self.walked.notes.push(ErrorInfo::new(
+                "event-depth-exceeded",
+                format!("the event chain was stopped at depth {MAX_EVENT_DEPTH}"),
+            )),
+            Some(ChainLimit::Count) => self.walked.notes.push(ErrorInfo::new(
+                "event-count-exceeded",
+                format!("the event chain was stopped after {MAX_EVENTS_PER_TURN} events"),
+            )),
+            None => {}
+        }
+        self.walked
+    }
+
+    /// Carries out actions until everything asked for is running or done.
+    fn perform(&mut self, first: Vec<Action>) {
+        let mut wave = first;
+        while !wave.is_empty() {
+            self.merge();
+            let mut prepared = Vec::with_capacity(wave.len());
+            let mut next = Vec::new();
+            let mut unstartable = Vec::new();
+            for action in wave.drain(..) {
+                match action {
+                    Action::Skip { runtime, reason } => self.skip(runtime, reason.as_str()),
+                    Action::Start { runtime, event } => {
+                        self.walked.order.push(runtime);
+                        match self.prepare(runtime, event) {
+                            Ok(ready) => prepared.push(ready),
+                            Err(result) => unstartable.push((runtime, result)),
+                        }
+                    }
+                }
+            }
+            let mut batch = Vec::new();
+            let mut inline = Vec::new();
+            for ready in prepared {
+                self.launch(ready, &mut batch, &mut inline);
+            }
+            if !batch.is_empty() {
+                self.services.js.submit(batch);
+            }
+            // Everything of the layer is prepared on its own view; only now may something of it end.
+            for (runtime, result) in unstartable {
+                self.finish(runtime, *result, &mut next);
+            }
+            for (ready, handler) in inline {
+                let result = run_native(&ready, &*handler);
+                self.ended(&ready.call, ready.runtime, result, &mut next);
+            }
+            wave = next;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.walked.shared.ambient.monotonic().saturating_sub(self.start)
+    }
+
+    fn skip(&mut self, runtime: RuntimeIx, reason: &str) {
+        let now = self.now();
+        let slot = &mut self.walked.slots[runtime.index()];
+        slot.started = now;
+        slot.result = Some(RuntimeResult::skipped(reason));
+        self.walked.order.push(runtime);
+        self.tell_end(runtime);
+    }
+
+    fn tell_end(&self, runtime: RuntimeIx) {
+        if self.services.emitter.is_live() {
+            self.services.emitter.ended(runtime, &self.walked.document(runtime));
+        }
+    }
+
+    /// Binds inputs and builds the runtime's host over the current view.
+    fn prepare(&mut self, runtime: RuntimeIx, event: u32) -> Result<Prepared, Box<RuntimeResult>> {
+        let now = self.now();
+        self.walked.slots[runtime.index()].started = now;
+        if self.services.emitter.is_live() {
+            let (stage, layer, _) = self.walked.place(runtime);
+            self.services.emitter.started(runtime, stage, layer);
+        }
+        let shared = &self.walked.shared;
+        let call = Arc::new(RuntimeCall::new(Arc::clone(shared), runtime, self.overlay.clone()));
+        let trigger = (event != NONE).then(|| {
+            let event = self.walked.core.events()[event as usize];
+            let emitted = self.walked.slots[event.emitter.index()]
+                .result
+                .as_ref()
+                .and_then(|result| result.events.get(event.local as usize));
+            emitted.map_or_else(|| (String::new(), Json::null()), |event| (event.topic.clone(), event.data.clone()))
+        });
+        if event != NONE {
+            call.note_read(self.walked.core.events()[event as usize].emitter);
+        }
+        let decl = shared.plan.decl(runtime);
+        let mut inputs = Vec::new();
+        if !decl.inputs.is_empty() {
+            let slots = &self.walked.slots;
+            let result = |ix: RuntimeIx| slots[ix.index()].result.as_ref();
+            let digest = || self.walked.digest();
+            let binding = Binding {
+                plan: &shared.plan,
+                store: &shared.store,
+                session_id: &shared.session_id,
+                turn_id: &shared.turn_id,
+                result: &result,
+                lenient: self.walked.core.ignores_upstreams(runtime),
+                digest: &digest,
+            };
+            match inputs::bind(&binding, runtime) {
+                Ok(bound) => {
+                    for producer in bound.producers {
+                        call.note_read(producer);
+                    }
+                    let id = shared.plan.runtime_id(runtime);
+                    self.walked.notes.extend(
+                        bound.notes.into_iter().map(|note| ErrorInfo::new(note.code, format!("{id}: {}", note.message))),
+                    );
+                    inputs = bound.slots;
+                }
+                Err(unbound) => {
+                    let mut result = RuntimeResult::skipped(unbound.reason);
+                    result.notes.push(ErrorInfo::new(unbound.reason, unbound.message));
+                    return Err(Box::new(result));
+                }
+            }
+        }
+        Ok(Prepared { runtime, call, inputs, trigger })
+    }
+
+    fn launch(
+        &mut self,
+        ready: Prepared,
+        batch: &mut Vec<Call>,
+        inline: &mut Vec<(Prepared, Arc<dyn NativeRuntime>)>,
+    ) {
+        let shared = Arc::clone(&self.walked.shared);
+        let package = Arc::clone(shared.plan.package(ready.runtime));
+        let decl = shared.plan.decl(ready.runtime);
+        if let Some(native) = &package.native
+            && let Some(handler) = native.handlers.get(decl.id.as_str())
+        {
+            let handler = Arc::clone(handler);
+            if handler.is_heavy() {
+                let sender = self.sender.clone();
+                self.wait_for(&ready);
+                rayon::spawn(move || {
+                    let result = run_native(&ready, &*handler);
+                    // The driver outlives its runtimes; a closed channel means the turn was dropped.
+                    let _ = sender.send((ready.runtime.0, Completion::Native(result)));
+                });
+            } else {
+                inline.push((ready, handler));
+            }
+            return;
+        }
+        match (decl.kind, &decl.function) {
+            (RuntimeKind::Function, Some(function)) => {
+                let module = function.handler.clone();
+                self.launch_js(&ready, &package, module, batch);
+            }
+            _ => self.launch_agent(ready),
+        }
+    }
+
+    fn wait_for(&mut self, ready: &Prepared) {
+        self.pending[ready.runtime.index()] = Some(Arc::clone(&ready.call));
+    }
+
+    fn launch_js(
+        &mut self,
+        ready: &Prepared,
+        package: &LoadedPackage,
+        module: String,
+        batch: &mut Vec<Call>,
+    ) {
+        self.wait_for(ready);
+        let runtime = ready.runtime;
+        let Some(generation) = package.generation.clone() else {
+            let message = package.error.clone().unwrap_or_else(|| "its code is not active".to_owned());
+            let error = CallError::Load { message: format!("package {:?}: {message}", package.id()) };
+            // The receiver lives as long as the driver.
+            let _ = self.js_sender.send((runtime.0, Err(error)));
+            return;
+        };
+        let shared = &self.walked.shared;
+        let function = shared.plan.decl(runtime).function.as_ref();
+        let timeout = function.map_or(DEFAULT_FUNCTION_TIMEOUT_MS, |function| function.timeout_ms.max(1));
+        if let Some(function) = function {
+            requests::serve(&ready.call, &self.services.js, &self.services.gateway, function);
+        }
+        batch.push(Call {
+            generation,
+            target: CallTarget::Handler { module },
+            context: self.context(ready, true),
+            host: Arc::clone(&ready.call) as Arc<dyn CallHost>,
+            limits: CallLimits { timeout: Duration::from_millis(timeout), max_output_bytes: MAX_OUTPUT_BYTES },
+            cancel: shared.cancel.child_token(),
+            tag: runtime.0,
+            reply: self.js_sender.clone(),
+        });
+    }
+
+    /// The context of a handler or guard.
+    fn context(&self, ready: &Prepared, handler: bool) -> CallContext {
+        let shared = &self.walked.shared;
+        let runtime = ready.runtime;
+        let mut fields = base_fields(&ready.call);
+        let manual = self.walked.core.phase_kind(self.walked.core.place(runtime)) == Some(PhaseKind::Manual);
+        let (source, payload) = match &ready.trigger {
+            Some((_, data)) => ("event", data.clone()),
+            None if manual => ("manual", self.payload.clone()),
+            None => ("stage", Json::null()),
+        };
+        fields.push(("playerMessage", Json::from_value(shared.message.clone().into())));
+        fields.push(("userSettings", shared.settings[shared.plan.plugin_ix(runtime) as usize].clone()));
+        fields.push((
+            "activation",
+            Json::from_value(json!({"source": source, "detached": false, "payload": payload})),
+        ));
+        if let Some((topic, data)) = &ready.trigger {
+            fields.push(("triggerEvent", Json::from_value(json!({"topic": topic, "data": data}))));
+        } else if manual {
+            fields.push(("manualPayload", self.payload.clone()));
+        }
+        CallContext { fields, inputs: ready.inputs.clone(), argument: None, writable: handler, effects: handler }
+    }
+
+    fn launch_agent(&mut self, ready: Prepared) {
+        let shared = Arc::clone(&self.walked.shared);
+        let runtime = ready.runtime;
+        self.wait_for(&ready);
+        let guard = shared.plan.decl(runtime).guard.clone().map(|module| {
+            let limits =
+                CallLimits { timeout: Duration::from_millis(DEFAULT_FUNCTION_TIMEOUT_MS), max_output_bytes: MAX_OUTPUT_BYTES };
+            (CallTarget::Guard { module }, self.context(&ready, false), limits)
+        });
+        let generation = shared.plan.package(runtime).generation.clone();
+        let js = self.services.js.clone();
+        let run = AgentRun {
+            call: Arc::clone(&ready.call),
+            gateway: Arc::clone(&self.services.gateway),
+            js: js.clone(),
+            inputs: ready.inputs,
+            trigger: ready.trigger,
+            prose: self.walked.prose_before(runtime),
+            emitter: self.services.emitter.clone(),
+            cancel: shared.cancel.child_token(),
+        };
+        self.agents.push(Box::pin(async move {
+            if let Some((target, context, limits)) = guard {
+                let host = Arc::clone(&run.call) as Arc<dyn CallHost>;
+                let Some(generation) = generation else {
+                    return (runtime, RuntimeResult::failed("handler-load-failed", "the code of its guard is not active"));
+                };
+                let cancel = run.cancel.clone();
+                match js.call(CallRequest { generation, target, context, host, limits, cancel }).await {
+                    Err(error) => return (runtime, RuntimeResult::failed(error.code(), error.to_string())),
+                    Ok(output) => match from_guard(&output.value) {
+                        Ok(None) => {}
+                        Ok(Some(result)) | Err(result) => return (runtime, result),
+                    },
+                }
+            }
+            (runtime, agent::run(run).await)
+        }));
+    }
+
+    fn completed(&mut self, runtime: RuntimeIx, completion: Completion, actions: &mut Vec<Action>) {
+        let result = match completion {
+            Completion::Native(result) => result,
+            Completion::Js(Ok(output)) => from_handler(&output.value),
+            Completion::Js(Err(error)) => js_failure(&error),
+        };
+        self.finish(runtime, result, actions);
+    }
+
+    /// A started runtime ended with this result.
+    fn finish(&mut self, runtime: RuntimeIx, result: RuntimeResult, actions: &mut Vec<Action>) {
+        match self.pending[runtime.index()].take() {
+            Some(call) => self.ended(&call, runtime, result, actions),
+            // It never got as far as a host (an input did not bind).
+            None => self.settle(runtime, result, actions),
+        }
+    }
+
+    fn ended(&mut self, call: &RuntimeCall, runtime: RuntimeIx, mut result: RuntimeResult, actions: &mut Vec<Action>) {
+        // Writes that came with the result follow those made during the call.
+        if result.is_ok()
+            && !result.writes.is_empty()
+            && let Err(error) = call.apply_writes(&result.writes, true)
+        {
+            result = RuntimeResult::failed(error.code, error.message);
+        }
+        let Buffered { writes, producers, events, failed_tool } = call.close();
+        if let (Some(message), true) = (failed_tool, result.is_ok()) {
+            result = RuntimeResult::failed("tool-call-failed", message);
+        }
+        self.walked.slots[runtime.index()].producers = producers;
+        if result.is_ok() {
+            result.events.splice(0..0, events);
+            result.writes = writes;
+        } else {
+            // Invariant 4: a runtime that did not succeed leaves no write and no event.
+            result.writes.clear();
+            result.events.clear();
+        }
+        self.settle(runtime, result, actions);
+    }
+
+    /// Checks a result, records it, tells the core.
+    fn settle(&mut self, runtime: RuntimeIx, mut result: RuntimeResult, actions: &mut Vec<Action>) {
+        let shared = Arc::clone(&self.walked.shared);
+        let decl = shared.plan.decl(runtime);
+        if decl.visibility == Visibility::Story && decl.kind == RuntimeKind::Function {
+            // A story function says its text in `narrativeOutput`.
+            let text = result.value.as_ref().and_then(|value| value.value().get("narrativeOutput")?.as_str());
+            result.narrative = text.map(str::to_owned);
+        }
+        if result.is_ok()
+            && let Err(error) = self.check_result(runtime, &result)
+        {
+            result = RuntimeResult { notes: result.notes, ..RuntimeResult::failed(error.code, error.message) };
+        }
+        if shared.cancel.is_cancelled() && !result.is_ok() && result.status == RuntimeStatus::Failed {
+            result.error = Some(ErrorInfo::new("cancelled", "the turn was cancelled"));
+        }
+        let ended = match (result.status, result.guard_skip) {
+            (RuntimeStatus::Success, _) => Ended::Success,
+            (RuntimeStatus::Skipped, true) => Ended::GuardSkip,
+            (RuntimeStatus::Skipped, false) => Ended::Skipped,
+            (RuntimeStatus::Failed, _) => Ended::Failed,
+            (RuntimeStatus::Suspended, _) => Ended::Suspended,
+        };
+        let topics =
+            result.events.iter().map(|event| shared.plan.topic_ix(&event.topic).unwrap_or(NONE)).collect();
+        let now = self.now();
+        let slot = &mut self.walked.slots[runtime.index()];
+        slot.took = now.saturating_sub(slot.started);
+        let has_writes = !result.writes.is_empty();
+        slot.result = Some(result);
+        if has_writes {
+            self.unmerged.push(runtime);
+        }
+        self.tell_end(runtime);
+        self.walked.core.finished(runtime, ended, topics, actions);
+    }
+
+    fn check_result(&self, runtime: RuntimeIx, result: &RuntimeResult) -> Result<(), ErrorInfo> {
+        let plan = &self.walked.shared.plan;
+        let decl = plan.decl(runtime);
+        let invalid = |message: String| ErrorInfo::new("output-schema-invalid", message);
+        if let Some(value) = &result.value {
+            // Story agents answer in prose; other agents were checked in their loop, guards by contract only.
+            if decl.kind == RuntimeKind::Function
+                && let Some(validator) = &plan.package(runtime).output_schemas[plan.local(runtime)]
+            {
+                check(validator, value.value()).map_err(|message| invalid(format!("the value does not fit io.output.schema: {message}")))?;
+            }
+            if let Some(contract) = &decl.output.contract {
+                plan.check_contract(contract, value.value())
+                    .map_err(|message| invalid(format!("the value breaks {contract}: {message}")))?;
+            }
+        }
+        if decl.visibility == Visibility::Story
+            && !result.guard_skip
+            && result.narrative.as_deref().is_none_or(|text| text.trim().is_empty())
+        {
+            return Err(ErrorInfo::new("story-empty", "the story runtime gave no text"));
+        }
+        for event in &result.events {
+            plan.check_event(&event.topic, &event.data)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the writes of ended runtimes visible to what starts next, in plan order.
+    fn merge(&mut self) {
+        if self.unmerged.is_empty() {
+            return;
+        }
+        self.unmerged.sort_unstable();
+        for runtime in std::mem::take(&mut self.unmerged) {
+            let plugin = self.walked.shared.plan.plugin_ix(runtime);
+            let writes = self.walked.slots[runtime.index()]
+                .result
+                .as_ref()
+                .map(|result| result.writes.clone())
+                .unwrap_or_default();
+            for write in writes {
+                self.merge_write(runtime, plugin, &write);
+            }
+        }
+    }
+
+    fn merge_write(&mut self, runtime: RuntimeIx, plugin: u32, write: &DataWrite) {
+        let key = DataKey { plugin, namespace: Arc::clone(&write.namespace), key: Arc::clone(&write.key) };
+        let value = match &write.op {
+            DataOp::Set(value) => Some(value.clone()),
+            DataOp::Delete => None,
+            DataOp::Update(list) => {
+                // Two updates of one record in one layer both count, as they will at commit. DAT-1
+                let current = match self.overlay.get(&key) {
+                    Some(entry) => entry.value.clone(),
+                    None => self.committed(plugin, &write.namespace, &write.key),
+                };
+                match ops::apply(current.as_ref().map(Json::value), list.value()) {
+                    Ok(value) => Some(Json::from_value(value)),
+                    // It will be refused at commit; readers of this execution see what is there now.
+                    Err(_) => return,
+                }
+            }
+        };
+        self.overlay.put(key, value, runtime);
+    }
+
+    fn committed(&self, plugin: u32, namespace: &str, key: &str) -> Option<Json> {
+        let shared = &self.walked.shared;
+        let plugin = &shared.plan.packages[plugin as usize].plugin_id;
+        shared
+            .store
+            .read(|reader| reader.get_data(&shared.session_id, plugin, namespace, key))
+            .ok()
+            .flatten()
+            .map(|record| record.value)
+    }
+}
+
+fn run_native(ready: &Prepared, handler: &dyn NativeRuntime) -> RuntimeResult {
+    let shared = ready.call.shared();
+    let context = NativeContext {
+        host: &*ready.call,
+        inputs: &ready.inputs,
+        message: &shared.message,
+        logical_turn: shared.logical_turn,
+        trigger: ready.trigger.as_ref(),
+    };
+    // A panicking embedder handler fails its own runtime only.
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler.run(&context))) {
+        Ok(outcome) => native_result(outcome),
+        Err(_) => RuntimeResult::failed("handler-panicked", "the native handler panicked"),
+    }
+}
+
+fn js_failure(error: &CallError) -> RuntimeResult {
+    let message = match error {
+        CallError::Thrown { name, message, stack, .. } => {
+            // The first stack line with a file tells the author where.
+            let place = stack.as_deref().and_then(|stack| {
+                stack.lines().map(str::trim).find(|line| line.contains(".js:") || line.contains(".ts:") || line.contains(".mjs:") || line.contains(".mts:"))
+            });
+            match place {
+                Some(place) => format!("{name}: {message} ({place})"),
+                None => format!("{name}: {message}"),
+            }
+        }
+        other => other.to_string(),
+    };
+    RuntimeResult::failed(error.code(), message)
+}
+
+impl Walked {
+    /// Stage word, layer and event depth of a runtime.
+    pub fn place(&self, runtime: RuntimeIx) -> (&'static str, u32, u32) {
+        let place = self.core.place(runtime);
+        let stage = match self.core.phase_kind(place) {
+            Some(PhaseKind::Stage(stage)) => stage.as_str(),
+            Some(PhaseKind::Manual) => "manual",
+            None => "event",
+        };
+        (stage, place.layer, place.depth)
+    }
+
+    /// A runtime's row.
+    pub fn document(&self, runtime: RuntimeIx) -> RuntimeDocument {
+        let plan = &self.shared.plan;
+        let slot = &self.slots[runtime.index()];
+        let (stage, layer, depth) = self.place(runtime);
+        let concealed = plan.decl(runtime).concealed;
+        let result = slot.result.as_ref();
+        RuntimeDocument {
+            runtime_id: plan.runtime_id(runtime).to_owned(),
+            plugin_id: plan.plugin_id(runtime).to_owned(),
+            stage: stage.to_owned(),
+            layer,
+            depth: (depth > 0).then_some(depth),
+            status: result.map_or(RuntimeStatus::Skipped, |result| result.status),
+            reason: match result {
+                Some(result) => result.reason.clone(),
+                None => Some("cancelled".to_owned()),
+            },
+            error: result.and_then(|result| result.error.clone()).map(|error| {
+                if concealed { ErrorInfo::new(error.code, "a concealed runtime failed") } else { error }
+            }),
+            output: result.and_then(|result| result.output.clone()).filter(|_| !concealed),
+            reads_from: {
+                let mut ids: Vec<String> = slot
+                    .producers
+                    .ones()
+                    .filter_map(|ix| u32::try_from(ix).ok())
+                    .map(|ix| plan.runtime_id(RuntimeIx(ix)).to_owned())
+                    .collect();
+                ids.sort();
+                ids
+            },
+            started_micros: micros(slot.started),
+            duration_micros: micros(slot.took),
+        }
+    }
+
+    /// All rows, in execution order; ties of one layer by id.
+    pub fn documents(&self) -> Vec<RuntimeDocument> {
+        self.order.iter().map(|runtime| self.document(*runtime)).collect()
+    }
+
+    /// Events that count, in order.
+    pub fn events(&self) -> Vec<EventDocument> {
+        self.core
+            .events()
+            .iter()
+            .filter_map(|event| {
+                let emitted =
+                    self.slots[event.emitter.index()].result.as_ref()?.events.get(event.local as usize)?;
+                Some(EventDocument {
+                    topic: emitted.topic.clone(),
+                    data: emitted.data.clone(),
+                    plugin_id: self.shared.plan.plugin_id(event.emitter).to_owned(),
+                    runtime_id: self.shared.plan.runtime_id(event.emitter).to_owned(),
+                    depth: event.depth,
+                })
+            })
+            .collect()
+    }
+
+    /// Story text written so far, in execution order.
+    pub fn prose(&self) -> Vec<String> {
+        self.order
+            .iter()
+            .filter(|runtime| self.shared.plan.decl(**runtime).visibility == Visibility::Story)
+            .filter_map(|runtime| self.slots[runtime.index()].result.as_ref()?.narrative.clone())
+            .collect()
+    }
+
+    /// Prose of earlier stages, for a runtime about to start.
+    fn prose_before(&self, runtime: RuntimeIx) -> Vec<String> {
+        let phase = self.core.place(runtime).phase;
+        self.order
+            .iter()
+            .filter(|earlier| self.core.place(**earlier).phase < phase)
+            .filter_map(|earlier| self.slots[earlier.index()].result.as_ref()?.narrative.clone())
+            .collect()
+    }
+
+    /// `turn-digest@1`.
+    fn digest(&self) -> Json {
+        let runtimes: Vec<Value> = self
+            .order
+            .iter()
+            .filter_map(|runtime| {
+                let result = self.slots[runtime.index()].result.as_ref()?;
+                Some(json!({"runtimeId": self.shared.plan.runtime_id(*runtime), "status": result.status}))
+            })
+            .collect();
+        Json::from_value(json!({
+            "turnId": self.shared.turn_id,
+            "playerMessage": self.shared.message,
+            "locale": self.shared.session.locale,
+            "narrativeText": self.prose().join("\n\n"),
+            "toolCallSummaries": [],
+            "lastPlayerInput": null,
+            "runtimeResults": runtimes,
+        }))
+    }
+}
+
+/// Whole microseconds of a duration.
+pub fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

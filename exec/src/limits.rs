@@ -1,0 +1,32 @@
+//! Every limit of this crate, in one place.
+
+/// Deepest event chain in one execution.
+pub const MAX_EVENT_DEPTH: u32 = 16;
+/// Most events in one execution.
+pub const MAX_EVENTS_PER_TURN: usize = 1_000;
+/// Largest event payload, bytes of JSON.
+pub const MAX_EVENT_BYTES: usize = 64 * 1024;
+/// Largest business output of a runtime, bytes of JSON.
+pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
+/// Most writes one runtime may buffer.
+pub const MAX_WRITES_PER_RUNTIME: usize = 10_000;
+/// Most operations in one `update`.
+pub const MAX_UPDATE_OPS: usize = 256;
+/// Longest player message, characters.
+pub const MAX_MESSAGE_CHARS: usize = 100_000;
+/// Longest session id, bytes.
+pub const MAX_SESSION_ID_BYTES: usize = 128;
+/// Most turns executing at the same time in one engine; more wait.
+pub const MAX_TURNS_IN_FLIGHT: usize = 64;
+/// Messages of history offered to an agent when its manifest sets no window.
+pub const DEFAULT_HISTORY_MESSAGES: usize = 40;
+/// Longest namespace and key of a plugin-data record, bytes.
+pub const MAX_DATA_NAME_BYTES: usize = 1_024;
+/// Most log lines kept per runtime call.
+pub const MAX_LOG_LINES_PER_CALL: usize = 200;
+/// Characters of a log line's metadata that are kept. MOD-6
+pub const MAX_LOG_META_CHARS: usize = 2_000;
+/// Characters of one tool result shown to a model.
+pub const MAX_TOOL_RESULT_CHARS: usize = 32_000;
+/// Most tool calls accepted from one model reply.
+pub const MAX_TOOL_CALLS_PER_REPLY: usize = 64;

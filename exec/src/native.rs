@@ -1,0 +1,203 @@
+//! Runtimes written in Rust by an embedder, beside JavaScript ones.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use covel_abi::{CallHost, HostError};
+use covel_graph::{
+    Json, Stage,
+    fragment::{EventDecl, Fragment, FunctionDecl, InputDecl, RuntimeDecl, TriggerKind},
+};
+use serde_json::Value;
+
+use crate::results::{EmittedEvent, RuntimeResult, project_output};
+
+/// What a native runtime can ask during its call. Reads are tracked and writes buffered exactly as for plugin code.
+pub struct NativeContext<'a> {
+    pub(crate) host: &'a dyn CallHost,
+    pub(crate) inputs: &'a [(String, Json)],
+    pub(crate) message: &'a str,
+    pub(crate) logical_turn: u32,
+    pub(crate) trigger: Option<&'a (String, Json)>,
+}
+
+impl NativeContext<'_> {
+    /// What the player wrote.
+    pub fn player_message(&self) -> &str {
+        self.message
+    }
+    /// Logical turn, from 1.
+    pub fn logical_turn(&self) -> u32 {
+        self.logical_turn
+    }
+    /// The slot of a bound input: `{cardinality, value, source}` or `{cardinality, items}`.
+    pub fn input(&self, name: &str) -> Option<&Json> {
+        self.inputs.iter().find(|(found, _)| found == name).map(|(_, slot)| slot)
+    }
+    /// The event that started this runtime: topic and payload.
+    pub fn trigger_event(&self) -> Option<(&str, &Json)> {
+        self.trigger.map(|(topic, data)| (topic.as_str(), data))
+    }
+    /// Reads own data.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn get(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
+        self.host.data_get(namespace, key)
+    }
+    /// Writes own data, as part of this turn's commit.
+    ///
+    /// # Errors
+    /// When a rule of data namespaces is broken.
+    pub fn set(&self, namespace: &str, key: &str, value: Json) -> Result<(), HostError> {
+        self.host.data_set(namespace, key, value)
+    }
+    /// Applies operations to the newest value at commit. DAT-1
+    ///
+    /// # Errors
+    /// When they do not hold on the value seen.
+    pub fn update(&self, namespace: &str, key: &str, ops: Json) -> Result<(), HostError> {
+        self.host.data_update(namespace, key, ops)
+    }
+    /// A deterministic draw, `min <= n < max`.
+    ///
+    /// # Errors
+    /// When the bounds are out of range.
+    pub fn random_int(&self, min: i64, max: i64) -> Result<i64, HostError> {
+        self.host.random_int(min, max)
+    }
+}
+
+/// What a native runtime gives back.
+#[derive(Debug, Default)]
+pub struct NativeOutput {
+    /// Business value; none = no export.
+    pub value: Option<Json>,
+    /// Events.
+    pub events: Vec<(String, Json)>,
+    /// Setup is done with it.
+    pub done: bool,
+}
+
+impl NativeOutput {
+    /// A value without events.
+    pub fn value(value: Value) -> Self {
+        Self { value: Some(Json::from_value(value)), ..Self::default() }
+    }
+}
+
+/// A runtime in Rust.
+pub trait NativeRuntime: Send + Sync + 'static {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A sentence; the runtime then failed and nothing of it commits.
+    fn run(&self, context: &NativeContext<'_>) -> Result<NativeOutput, String>;
+
+    /// Is one run worth a thread of its own (more than about 20 microseconds)? Heavy runtimes of a layer run in
+    /// parallel on the rayon pool; light ones run where the turn is driven.
+    fn is_heavy(&self) -> bool {
+        false
+    }
+}
+
+impl<F> NativeRuntime for F
+where
+    F: Fn(&NativeContext<'_>) -> Result<NativeOutput, String> + Send + Sync + 'static,
+{
+    fn run(&self, context: &NativeContext<'_>) -> Result<NativeOutput, String> {
+        self(context)
+    }
+}
+
+/// A package whose runtimes are Rust values.
+pub struct NativePackage {
+    pub(crate) fragment: Fragment,
+    pub(crate) handlers: BTreeMap<String, Arc<dyn NativeRuntime>>,
+}
+
+impl NativePackage {
+    /// An empty package.
+    pub fn new(id: &str) -> Self {
+        let fragment = Fragment {
+            plugin_id: id.to_owned(),
+            version: "0.0.0".to_owned(),
+            display_name: vec![("en".to_owned(), id.to_owned())],
+            ..Fragment::default()
+        };
+        Self { fragment, handlers: BTreeMap::new() }
+    }
+
+    /// Adds a runtime that runs every turn in a stage.
+    #[must_use]
+    pub fn runtime(self, name: &str, stage: Stage, handler: impl NativeRuntime) -> Self {
+        self.add(name, RuntimeDecl { stage: Some(stage), ..RuntimeDecl::default() }, handler)
+    }
+
+    /// Adds a runtime that follows a topic.
+    #[must_use]
+    pub fn follower(self, name: &str, topic: &str, handler: impl NativeRuntime) -> Self {
+        let decl = RuntimeDecl { trigger: TriggerKind::Event, topic: Some(topic.to_owned()), ..RuntimeDecl::default() };
+        self.add(name, decl, handler)
+    }
+
+    /// Declares a topic with the JSON Schema of its payload.
+    #[must_use]
+    pub fn event(mut self, topic: &str, schema: &Value) -> Self {
+        self.fragment.events.push(EventDecl {
+            topic: topic.to_owned(),
+            schema: schema.to_string(),
+            advertise: true,
+            ..EventDecl::default()
+        });
+        self
+    }
+
+    /// Binds an input of the runtime added last.
+    #[must_use]
+    pub fn input(mut self, input: InputDecl) -> Self {
+        if let Some(contract) = &input.contract {
+            let listed = covel_graph::fragment::ContractRef { contract: contract.clone(), ..Default::default() };
+            self.fragment.optional.push(listed);
+        }
+        if let Some(last) = self.fragment.runtimes.last_mut() {
+            last.inputs.push(input);
+        }
+        self
+    }
+
+    /// Gives the runtime added last a public contract, which the package then provides.
+    #[must_use]
+    pub fn provides(mut self, contract: &str) -> Self {
+        self.fragment
+            .provides
+            .push(covel_graph::fragment::Provide { contract: contract.to_owned(), ..Default::default() });
+        if let Some(last) = self.fragment.runtimes.last_mut() {
+            last.output.contract = Some(contract.to_owned());
+        }
+        self
+    }
+
+    /// Adds a runtime by its declaration; `decl.id` and the function part are filled in.
+    #[must_use]
+    pub fn add(mut self, name: &str, mut decl: RuntimeDecl, handler: impl NativeRuntime) -> Self {
+        decl.id = format!("{}/{name}", self.fragment.plugin_id);
+        decl.function = Some(FunctionDecl { handler: format!("native:{name}"), ..FunctionDecl::default() });
+        self.handlers.insert(decl.id.clone(), Arc::new(handler));
+        self.fragment.runtimes.push(decl);
+        self
+    }
+}
+
+/// Normalises a native outcome.
+pub(crate) fn native_result(outcome: Result<NativeOutput, String>) -> RuntimeResult {
+    match outcome {
+        Ok(output) => RuntimeResult {
+            output: output.value.is_some().then(|| project_output(output.value.as_ref())),
+            value: output.value,
+            events: output.events.into_iter().map(|(topic, data)| EmittedEvent { topic, data }).collect(),
+            completion_done: output.done,
+            ..RuntimeResult::default()
+        },
+        Err(message) => RuntimeResult::failed("handler-failed", message),
+    }
+}

@@ -1,0 +1,410 @@
+//! One request, one or two executions: setup when it is due, then the turn.
+
+use std::sync::Arc;
+
+use covel_graph::{Json, SessionId, fragment::Text, world::World};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    active::ActivePlan,
+    call_host::Shared,
+    commit::{CommitPlan, Committed, precondition, setup_state},
+    core::TurnCore,
+    document::{ErrorInfo, TurnDocument},
+    engine::{Engine, Inner, SessionLock},
+    error::ExecError,
+    event::{Emitter, EventSink},
+    execution::{Services, Walked, micros, walk},
+    limits::{DEFAULT_HISTORY_MESSAGES, MAX_MESSAGE_CHARS},
+    packages::resolve_settings,
+    select::{Selection, pending_setup, select_manual, select_setup, select_turn},
+    session::{MessageRecord, Phase, SessionRecord, SessionStatus},
+};
+
+/// Stored messages read for one execution; agents with a larger window see no more than these.
+const HISTORY_READ: usize = DEFAULT_HISTORY_MESSAGES * 5;
+
+/// What to execute.
+#[derive(Clone, Debug)]
+pub enum ExecutionKind {
+    /// A player turn. In a session still in setup, setup runs first.
+    Player {
+        /// What the player wrote.
+        message: String,
+    },
+    /// Setup, then an uncounted opening turn.
+    Start,
+    /// One runtime by name, with all trigger gates bypassed. UIW-2
+    Manual {
+        /// Runtime.
+        runtime_id: String,
+        /// Activation payload.
+        payload: Json,
+        /// Player message it sees.
+        message: String,
+        /// Run it even where what it needs is not there.
+        ignore_upstreams: bool,
+    },
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct ExecutionRequest {
+    /// Session.
+    pub session_id: String,
+    /// What.
+    pub kind: ExecutionKind,
+    /// Cancels it; nothing is kept then.
+    pub cancel: CancellationToken,
+    /// The caller's id of this request, for traces.
+    pub request_id: Option<String>,
+}
+
+impl ExecutionRequest {
+    /// A player turn.
+    pub fn player(session_id: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            kind: ExecutionKind::Player { message: message.into() },
+            cancel: CancellationToken::new(),
+            request_id: None,
+        }
+    }
+}
+
+/// One execution about to run.
+struct Job<'a> {
+    origin: &'static str,
+    message: String,
+    payload: Json,
+    counts: bool,
+    selection: Box<dyn FnOnce(&ActivePlan, &SessionRecord, u32) -> Result<Selection, ExecError> + Send + 'a>,
+}
+
+impl Engine {
+    /// Runs a request to its end. What did not commit is told in the document; an error means nothing ran.
+    ///
+    /// # Errors
+    /// [`ExecError`]: unknown, paused or busy session, bad fields, an activation that cannot be.
+    pub async fn execute(
+        &self,
+        request: ExecutionRequest,
+        events: Option<EventSink>,
+    ) -> Result<TurnDocument, ExecError> {
+        let inner = &self.0;
+        inner.check_open()?;
+        let message = match &request.kind {
+            ExecutionKind::Player { message } | ExecutionKind::Manual { message, .. } => message.as_str(),
+            ExecutionKind::Start => "",
+        };
+        if message.chars().count() > MAX_MESSAGE_CHARS {
+            return Err(ExecError::Invalid {
+                field: "message".into(),
+                message: format!("a message has at most {MAX_MESSAGE_CHARS} characters"),
+            });
+        }
+        let session = inner.session(&request.session_id)?;
+        if session.status != SessionStatus::Active {
+            let status = if session.status == SessionStatus::Ended { "ended" } else { "paused" };
+            return Err(ExecError::SessionNotActive { id: session.id, status: status.into() });
+        }
+        let _lock = SessionLock::take(inner, &session.id)?;
+        let _permit = inner.in_flight.acquire().await.map_err(|_| ExecError::Closing)?;
+        inner.check_open()?;
+        // Read again under the lock: a turn may have ended in between.
+        let mut session = inner.session(&request.session_id)?;
+        let activation = inner.activate(&session)?;
+        session.active_plugins = activation.active.iter().map(|plugin| plugin.as_str().to_owned()).collect();
+        let plan = inner.active_plan(&session.active_plugins).await?;
+        let document = self.run_request(request, session, Arc::clone(&plan), events.clone()).await?;
+        Emitter::new(events, plan, &document.session_id, &document.turn_id).send(
+            "execution.completed",
+            json!({
+                "runtimeCount": document.runtimes.len(),
+                "resultCount": document.runtimes.len(),
+                "durationMs": document.duration_micros / 1_000,
+                "committed": document.committed,
+                "error": document.error,
+            }),
+        );
+        Ok(document)
+    }
+
+    async fn run_request(
+        &self,
+        request: ExecutionRequest,
+        session: SessionRecord,
+        plan: Arc<ActivePlan>,
+        events: Option<EventSink>,
+    ) -> Result<TurnDocument, ExecError> {
+        let inner = &self.0;
+        let fresh = session.turn_count == 0;
+        let mut session = session;
+        let mut setup = None;
+        let due = !matches!(request.kind, ExecutionKind::Manual { .. }) && !pending_setup(&plan.plan, &session).is_empty();
+        if due {
+            let job = Job {
+                origin: "setup",
+                message: String::new(),
+                payload: Json::null(),
+                counts: false,
+                selection: Box::new(|plan, session, _| Ok(select_setup(&plan.plan, session))),
+            };
+            let (document, after) = inner.execute_one(session, &plan, job, &request.cancel, &events).await?;
+            let (ready, committed) = (after.phase == Phase::Playing, document.committed);
+            session = after;
+            if !ready || !committed {
+                let error = document.error.clone().unwrap_or_else(|| {
+                    ErrorInfo::new("setup-incomplete", "setup is not finished; its runtimes are listed under `setup`")
+                });
+                let mut refused = blank(&session, &plan, &inner.now());
+                refused.error = Some(error);
+                refused.setup = Some(Box::new(document));
+                return Ok(refused);
+            }
+            setup = Some(Box::new(document));
+        }
+        let job = match request.kind {
+            ExecutionKind::Player { message } => Job {
+                origin: "player",
+                message,
+                payload: Json::null(),
+                counts: true,
+                selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
+            },
+            ExecutionKind::Start => {
+                if !fresh && setup.is_none() {
+                    return Err(ExecError::Invalid {
+                        field: "type".into(),
+                        message: "this session has started already".into(),
+                    });
+                }
+                Job {
+                    origin: "continuation",
+                    message: String::new(),
+                    payload: Json::null(),
+                    counts: false,
+                    selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
+                }
+            }
+            ExecutionKind::Manual { runtime_id, payload, message, ignore_upstreams } => Job {
+                origin: "manual",
+                message,
+                payload,
+                counts: false,
+                selection: Box::new(move |plan, session, turn| {
+                    let target = plan
+                        .runtime_ix(&runtime_id)
+                        .ok_or_else(|| ExecError::RuntimeNotActive(runtime_id.clone()))?;
+                    let mut selection = select_manual(&plan.plan, session, turn, target);
+                    selection.ignore_upstreams = ignore_upstreams;
+                    Ok(selection)
+                }),
+            },
+        };
+        let (mut document, _) = inner.execute_one(session, &plan, job, &request.cancel, &events).await?;
+        document.setup = setup;
+        Ok(document)
+    }
+}
+
+fn blank(session: &SessionRecord, plan: &ActivePlan, now: &str) -> TurnDocument {
+    TurnDocument {
+        session_id: session.id.clone(),
+        turn_id: String::new(),
+        origin: "player".into(),
+        committed: false,
+        error: None,
+        narrative: String::new(),
+        runtimes: Vec::new(),
+        events: Vec::new(),
+        isolated: Vec::new(),
+        operations: Vec::new(),
+        jobs: Vec::new(),
+        notes: Vec::new(),
+        setup: None,
+        message: String::new(),
+        logical_turn: session.completed_player_turns + 1,
+        created_at: now.to_owned(),
+        duration_micros: 0,
+        plan: plan.digest.clone(),
+    }
+}
+
+impl Inner {
+    async fn execute_one(
+        &self,
+        session: SessionRecord,
+        plan: &Arc<ActivePlan>,
+        job: Job<'_>,
+        cancel: &CancellationToken,
+        events: &Option<EventSink>,
+    ) -> Result<(TurnDocument, SessionRecord), ExecError> {
+        let start = self.ambient.monotonic();
+        let logical_turn = session.completed_player_turns + 1;
+        let selection = (job.selection)(plan, &session, logical_turn)?;
+        let shared = self.freeze(session, plan, &job.message, logical_turn, cancel)?;
+        let mut document = blank(&shared.session, plan, &self.now());
+        document.turn_id.clone_from(&shared.turn_id);
+        document.origin = job.origin.to_owned();
+        document.message = job.message;
+
+        let emitter = Emitter::new(events.clone(), Arc::clone(plan), &shared.session.id, &shared.turn_id);
+        let members: usize = selection.phases.iter().map(|phase| phase.members.count_ones(..)).sum();
+        emitter.send("execution.started", json!({"runtimeCount": members, "origin": job.origin}));
+        let services =
+            Services { js: self.js.clone(), gateway: Arc::clone(&self.gateway), emitter: emitter.clone() };
+        let core = TurnCore::new(plan.plan.clone(), Arc::clone(&plan.layers), selection);
+        let mut walked = walk(Arc::clone(&shared), core, &services, job.payload).await;
+
+        document.notes = std::mem::take(&mut walked.notes);
+        for runtime in &walked.order {
+            if let Some(result) = &mut walked.slots[runtime.index()].result {
+                document.notes.append(&mut result.notes);
+            }
+        }
+        for event in walked.core.events().iter().filter(|event| event.dropped) {
+            document.notes.push(ErrorInfo::new(
+                "event-payload-dropped",
+                format!(
+                    "{} emitted a topic that came first from another runtime at depth {}",
+                    plan.runtime_id(event.emitter),
+                    event.depth
+                ),
+            ));
+        }
+        document.runtimes = walked.documents();
+        document.events = walked.events();
+        document.narrative = walked.prose().join("\n\n");
+        document.duration_micros = micros(self.ambient.monotonic().saturating_sub(start));
+
+        let outcome = match precondition(&walked) {
+            Some(error) => Err(error),
+            None => CommitPlan::new(&walked, document.clone(), job.counts, &*self.ambient)
+                .run(&self.store)
+                .await
+                .map_err(|refused| refused.to_error()),
+        };
+        match outcome {
+            Ok(committed) => {
+                fan_out(&emitter, &committed);
+                let Committed { mut document, session, .. } = committed;
+                document.duration_micros = micros(self.ambient.monotonic().saturating_sub(start));
+                Ok((document, session))
+            }
+            Err(error) => {
+                document.committed = false;
+                document.narrative.clear();
+                emitter.send("error.occurred", json!({"message": error.message, "code": error.code}));
+                document.error = Some(error);
+                let session = self.keep_attempts(&walked, job.origin).await?;
+                Ok((document, session))
+            }
+        }
+    }
+
+    /// A rolled-back setup attempt still uses up budget; nothing else of it is kept.
+    async fn keep_attempts(&self, walked: &Walked, origin: &str) -> Result<SessionRecord, ExecError> {
+        let mut session = self.session(&walked.shared.session.id)?;
+        if origin == "setup" {
+            for runtime in &walked.order {
+                let (id, state) = setup_state(walked, *runtime);
+                let done = matches!(state, crate::session::SetupState::Done { .. });
+                if !done && walked.core.place(*runtime).depth == 0 {
+                    session.setup_runtimes.insert(id, state);
+                }
+            }
+            self.put_session(&session).await?;
+        }
+        Ok(session)
+    }
+
+    /// Everything an execution must not see change.
+    fn freeze(
+        &self,
+        session: SessionRecord,
+        plan: &Arc<ActivePlan>,
+        message: &str,
+        logical_turn: u32,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Shared>, ExecError> {
+        let session_id = SessionId::from(session.id.as_str());
+        let rows = self.store.read(|reader| reader.last_messages(&session_id, .., HISTORY_READ))?;
+        let history: Vec<MessageRecord> =
+            rows.iter().filter_map(|row| serde_json::from_value(row.message.value().clone()).ok()).collect();
+        let world = session.world_id.as_deref().and_then(|id| self.world(id).ok());
+        let settings = plan
+            .packages
+            .iter()
+            .map(|package| resolve_settings(package.fragment(), world.as_deref(), session.settings.get(package.id())))
+            .collect();
+        Ok(Arc::new(Shared {
+            plan: Arc::clone(plan),
+            turn_id: format!("t{}-{}", session.turn_count + 1, self.fresh_id(8)),
+            session_id,
+            logical_turn,
+            message: message.to_owned(),
+            history: Arc::new(history),
+            settings,
+            world: world_json(world.as_deref(), &session.locale),
+            store: self.store.clone(),
+            ambient: Arc::clone(&self.ambient),
+            seed: format!("{}#{}", session.seed, session.turn_count),
+            cancel: cancel.child_token(),
+            session,
+        }))
+    }
+}
+
+fn fan_out(emitter: &Emitter, committed: &Committed) {
+    if !emitter.is_live() {
+        return;
+    }
+    for isolated in &committed.document.isolated {
+        emitter.send("proposal.failed", json!({"runtimeId": isolated.runtime_id, "error": isolated.error}));
+    }
+    for message in committed.messages.iter().filter(|message| message.role == "assistant") {
+        emitter.send(
+            "narrative.completed",
+            json!({
+                "content": message.content, "kind": "story", "messageId": message.id,
+                "runtimeId": message.source_runtime_id, "pluginId": message.source_plugin_id,
+            }),
+        );
+    }
+    for event in &committed.document.events {
+        emitter.send(
+            "event.emitted",
+            json!({"topic": event.topic, "data": event.data, "pluginId": event.plugin_id, "depth": event.depth}),
+        );
+    }
+    let mut by_plugin: std::collections::BTreeMap<&str, Vec<serde_json::Value>> = std::collections::BTreeMap::new();
+    for change in committed.changes.iter().filter(|change| !change.namespace.starts_with("_hidden.")) {
+        by_plugin.entry(&change.plugin_id).or_default().push(json!({
+            "namespace": change.namespace, "key": change.key, "value": change.value,
+            "operation": if change.value.is_some() { "set" } else { "delete" },
+        }));
+    }
+    for (plugin, changes) in by_plugin {
+        emitter.send("plugin-data.changed", json!({"pluginId": plugin, "changes": changes}));
+    }
+}
+
+fn world_json(world: Option<&World>, locale: &str) -> Json {
+    let Some(world) = world else {
+        return Json::from_value(json!({"characters": [], "dimensions": {}, "seats": []}));
+    };
+    let content = world.content_for(locale);
+    let text = |text: &Text| covel_graph::world::text_for(text, locale).to_owned();
+    Json::from_value(json!({
+        "worldRecord": {
+            "id": world.id, "name": text(&world.name), "description": text(&world.description),
+            "lore": text(&world.lore), "tags": world.tags, "locale": world.default_locale,
+        },
+        "characterSchema": content.character_schema,
+        "characters": content.characters,
+        "dimensions": {},
+        "seats": [],
+    }))
+}

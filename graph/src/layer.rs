@@ -1,0 +1,191 @@
+//! Which runtimes of a triggered set may run together.
+//!
+//! A pure function of the plan and two bit sets: level-by-level Kahn over the flat arrays of [`crate::plan::Order`],
+//! linear in the members and their edges. A need on one provider of a contract is a *choice*: the first provider
+//! to finish releases it, and one that already succeeded (an earlier stage, an earlier event layer) means there is
+//! nothing to wait for. Everything else is a hard edge. EVT-4, EVT-5
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use fixedbitset::FixedBitSet;
+
+use crate::plan::{ArchivedPlan, RuntimeIx};
+
+/// The layers of one triggered set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layering {
+    /// Runtimes that run together, layer by layer; inside a layer by id.
+    pub layers: Vec<Vec<RuntimeIx>>,
+    /// Members of cycles and everything that waits for them, by id. They cannot run.
+    pub cyclic: Vec<RuntimeIx>,
+}
+
+/// Layers `members` (triggered together: one stage, or one event layer).
+///
+/// `satisfied` are runtimes that already succeeded, or were skipped by their guard, earlier in the execution. Edges
+/// to runtimes outside `members` do not order anything; whether they gate is decided when the waiter's turn comes.
+/// Bits beyond the plan's runtimes are ignored.
+///
+/// Covers: EVT-1, EVT-2, EVT-4, EVT-5 (the ordering part).
+pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet) -> Layering {
+    const FREE: u8 = 0;
+    const WAITED: u8 = 1;
+    let order = &plan.order;
+    let count = plan.runtimes.len();
+    let (hard_starts, hard) = (&order.hard.starts[..], &order.hard.items[..]);
+    let (release_starts, releases) = (&order.releases.starts[..], &order.releases.items[..]);
+    let choice_waiter = &order.choice_waiter[..];
+    let row = |starts: &[rkyv::primitive::ArchivedU32], ix: usize| {
+        starts[ix].to_native() as usize..starts[ix + 1].to_native() as usize
+    };
+
+    let mut waits = vec![0u32; count];
+    let mut choices = vec![FREE; choice_waiter.len()];
+    let mut total = 0;
+    for provider in members.ones().take_while(|ix| *ix < count) {
+        total += 1;
+        for waiter in &hard[row(hard_starts, provider)] {
+            // Non-members are counted too and never looked at.
+            waits[waiter.to_native() as usize] += 1;
+        }
+        for choice in &releases[row(release_starts, provider)] {
+            let choice = choice.to_native();
+            let state = &mut choices[choice as usize];
+            if *state == FREE && !order.choice_providers.row(choice).any(|ix| satisfied.contains(ix as usize)) {
+                *state = WAITED;
+                waits[choice_waiter[choice as usize].to_native() as usize] += 1;
+            }
+        }
+    }
+
+    let one_stage = {
+        let stage = |ix: usize| plan.runtimes[ix].stage;
+        match (members.minimum(), members.ones().take_while(|ix| *ix < count).last()) {
+            (Some(first), Some(last)) => stage(first) == stage(last),
+            _ => true,
+        }
+    };
+    // Inside a stage rows are sorted by id, so the index is the rank.
+    let sort = |layer: &mut Vec<RuntimeIx>| {
+        if one_stage {
+            layer.sort_unstable();
+        } else {
+            layer.sort_unstable_by_key(|ix| order.id_rank[ix.index()].to_native());
+        }
+    };
+
+    let mut layers = Vec::new();
+    let mut placed = 0;
+    let mut current: Vec<RuntimeIx> = members
+        .ones()
+        .take_while(|ix| *ix < count)
+        .filter(|ix| waits[*ix] == 0)
+        .map(|ix| RuntimeIx(ix as u32))
+        .collect();
+    while !current.is_empty() {
+        sort(&mut current);
+        placed += current.len();
+        let mut next = Vec::new();
+        let mut release = |waiter: u32| {
+            let left = &mut waits[waiter as usize];
+            *left -= 1;
+            if *left == 0 && members.contains(waiter as usize) {
+                next.push(RuntimeIx(waiter));
+            }
+        };
+        for done in &current {
+            for waiter in &hard[row(hard_starts, done.index())] {
+                release(waiter.to_native());
+            }
+            for choice in &releases[row(release_starts, done.index())] {
+                let choice = choice.to_native() as usize;
+                if choices[choice] == WAITED {
+                    choices[choice] = FREE;
+                    release(choice_waiter[choice].to_native());
+                }
+            }
+        }
+        layers.push(std::mem::replace(&mut current, next));
+    }
+
+    let mut cyclic = Vec::new();
+    if placed < total {
+        cyclic.extend(members.ones().take_while(|ix| *ix < count).filter(|ix| waits[*ix] > 0).map(|ix| RuntimeIx(ix as u32)));
+        sort(&mut cyclic);
+    }
+    Layering { layers, cyclic }
+}
+
+/// Most layerings kept by a [`LayerCache`] by default.
+pub const DEFAULT_LAYER_CACHE: usize = 256;
+
+/// Layerings of one plan, kept by the bits that made them. Bounded; the oldest goes first.
+#[derive(Debug)]
+pub struct LayerCache {
+    capacity: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    layerings: HashMap<Arc<Bits>, Arc<Layering>>,
+    order: VecDeque<Arc<Bits>>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bits {
+    members: FixedBitSet,
+    satisfied: FixedBitSet,
+}
+
+impl Default for LayerCache {
+    fn default() -> Self {
+        Self::new(DEFAULT_LAYER_CACHE)
+    }
+}
+
+impl LayerCache {
+    /// A cache of at most `capacity` layerings (at least one).
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity: capacity.max(1), kept: Mutex::default() }
+    }
+
+    /// As [`layer`], remembered. The plan must be the same at every call.
+    pub fn layer(&self, plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet) -> Arc<Layering> {
+        let bits = Arc::new(Bits { members: members.clone(), satisfied: satisfied.clone() });
+        if let Some(found) = self.lock().layerings.get(&bits) {
+            return found.clone();
+        }
+        // Computed outside the lock: two threads may do the same work once, none waits for another's.
+        let layering = Arc::new(layer(plan, members, satisfied));
+        let mut kept = self.lock();
+        if !kept.layerings.contains_key(&bits) {
+            if kept.order.len() >= self.capacity {
+                if let Some(oldest) = kept.order.pop_front() {
+                    kept.layerings.remove(&oldest);
+                }
+            }
+            kept.order.push_back(bits.clone());
+            kept.layerings.insert(bits, layering.clone());
+        }
+        layering
+    }
+
+    /// How many layerings are kept.
+    pub fn len(&self) -> usize {
+        self.lock().order.len()
+    }
+
+    /// Is nothing kept?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        // A panic elsewhere cannot leave the two tables half-changed in a way that matters here.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

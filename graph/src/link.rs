@@ -1,0 +1,477 @@
+//! Linking: active packages to one frozen plan.
+//!
+//! Names become indexes, contracts become provider lists, declared dependencies become edges. The same edges are
+//! put into a petgraph graph, which answers whether they can run and, when not, along which lines they close.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use fixedbitset::FixedBitSet;
+use rkyv::{rancor, util::AlignedVec};
+
+use crate::{
+    archive::{self, PlanHandle},
+    cycle::{self, Cycle},
+    diagnostic::{Diagnostic, Severity},
+    fragment::{Cardinality, Fragment, ManualExecution, NeedDecl, Origin, RuntimeDecl, Scope},
+    ids::PlanDigest,
+    layer,
+    package::Package,
+    plan::{
+        ArchivedPlan, Csr, EdgeKind, EdgeRow, NONE, Order, PLAN_FORMAT, Plan, PlanPlugin, RuntimeRow, Stage, UNSTAGED,
+    },
+};
+
+/// A linked plan with its archive.
+#[derive(Debug)]
+pub struct Linked {
+    /// The plan.
+    pub plan: Plan,
+    /// Its archive, header included, as [`PlanHandle::open`] reads it.
+    pub bytes: AlignedVec,
+    /// The digest that names it.
+    pub digest: PlanDigest,
+    /// What is doubtful about these packages together.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Linked {
+    /// A handle on the archive.
+    pub fn handle(&self) -> Result<PlanHandle, archive::ArchiveError> {
+        PlanHandle::open(Arc::from(self.bytes.as_slice()), &self.digest)
+    }
+}
+
+/// Links active packages. Their order does not matter; of two with one id the first counts.
+///
+/// # Errors
+/// When the plan cannot be archived (tables beyond 2 GiB).
+pub fn link(packages: &[Arc<Package>]) -> Result<Linked, archive::ArchiveError> {
+    let members: Vec<(&Fragment, &str)> =
+        packages.iter().map(|package| (&*package.fragment, package.digest.as_str())).collect();
+    let (plan, mut diagnostics) = build(&members);
+    let (bytes, digest) = archive::encode_plan(&plan)?;
+    let archived = rkyv::access::<ArchivedPlan, rancor::Error>(&bytes[archive::HEADER..])
+        .map_err(|error| archive::ArchiveError::Malformed { kind: "plan", message: error.to_string() })?;
+    check_cycles(&plan, archived, &mut diagnostics);
+    check_contracts(&members, &plan, &mut diagnostics);
+    Ok(Linked { plan, bytes, digest, diagnostics })
+}
+
+/// Packages to tables, without archive or cycle check.
+pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let mut by_id: BTreeMap<&str, (&Fragment, &str)> = BTreeMap::new();
+    for (fragment, digest) in packages {
+        if by_id.contains_key(fragment.plugin_id.as_str()) {
+            diagnostics.push(Diagnostic {
+                severity: Severity::Error,
+                code: "duplicate-plugin".into(),
+                message: format!("two active packages have the id `{}`; the first counts", fragment.plugin_id),
+                help: None,
+                plugin_id: Some(fragment.plugin_id.clone()),
+                file: "PLUGIN.md".into(),
+                line: 0,
+                column: 0,
+                path: Some("id".into()),
+            });
+        } else {
+            by_id.insert(&fragment.plugin_id, (fragment, digest));
+        }
+    }
+    let fragments: Vec<&Fragment> = by_id.values().map(|(fragment, _)| *fragment).collect();
+    let plugins = by_id
+        .values()
+        .map(|(fragment, digest)| PlanPlugin {
+            id: fragment.plugin_id.clone(),
+            version: fragment.version.clone(),
+            fragment: (*digest).to_owned(),
+        })
+        .collect();
+
+    let contracts: Vec<String> = contract_names(&fragments).into_iter().map(str::to_owned).collect();
+    let topics: Vec<String> = topic_names(&fragments).into_iter().map(str::to_owned).collect();
+    let find = |table: &[String], name: &str| {
+        table.binary_search_by(|entry| entry.as_str().cmp(name)).map_or(NONE, |ix| ix as u32)
+    };
+
+    // Rows by (stage, id): a runtime's index is its place in every table.
+    let mut rows: Vec<(usize, &RuntimeDecl, u32, u32)> = Vec::new();
+    for (plugin, fragment) in fragments.iter().enumerate() {
+        for (local, runtime) in fragment.runtimes.iter().enumerate() {
+            let stage = match runtime.stage {
+                Some(stage) if !runtime.subagent_only => stage as usize,
+                _ => UNSTAGED,
+            };
+            rows.push((stage, runtime, plugin as u32, local as u32));
+        }
+    }
+    rows.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id)));
+    let mut stage_starts = [0u32; 7];
+    for (stage, ..) in &rows {
+        stage_starts[stage + 1] += 1;
+    }
+    for stage in 0..6 {
+        stage_starts[stage + 1] += stage_starts[stage];
+    }
+    let index: BTreeMap<&str, u32> =
+        rows.iter().enumerate().map(|(ix, row)| (row.1.id.as_str(), ix as u32)).collect();
+
+    let runtimes: Vec<RuntimeRow> = rows
+        .iter()
+        .map(|(stage, runtime, plugin, local)| RuntimeRow {
+            id: runtime.id.clone(),
+            plugin: *plugin,
+            local: *local,
+            stage: *stage as u8,
+            kind: runtime.kind as u8,
+            trigger: runtime.trigger as u8,
+            visibility: runtime.visibility as u8,
+            topic: runtime.topic.as_deref().map_or(NONE, |topic| find(&topics, topic)),
+            contract: runtime.output.contract.as_deref().map_or(NONE, |contract| find(&contracts, contract)),
+            interval: runtime.interval,
+            start_turn: runtime.start_turn,
+            cooldown_turns: runtime.cooldown_turns,
+            max_trigger_count: runtime.max_trigger_count,
+            background: runtime.manual == ManualExecution::Background,
+            subagent_only: runtime.subagent_only,
+        })
+        .collect();
+
+    let mut edges = Vec::new();
+    let mut edge_starts = vec![0u32];
+    for (_, runtime, ..) in &rows {
+        declared_edges(runtime, &index, &contracts, &mut edges);
+        edge_starts.push(edges.len() as u32);
+    }
+
+    let provided: Vec<(u32, u32)> = pairs(&runtimes, |row| row.contract);
+    let subscribed: Vec<(u32, u32)> = pairs(&runtimes, |row| row.topic);
+    let providers = Csr::group(contracts.len(), &provided);
+    let subscribers = Csr::group(topics.len(), &subscribed);
+    let order = order(&runtimes, &edge_starts, &edges, &providers);
+    let plan = Plan {
+        format: PLAN_FORMAT,
+        plugins,
+        runtimes,
+        stage_starts,
+        edge_starts,
+        edges,
+        contracts,
+        providers,
+        topics,
+        subscribers,
+        order,
+    };
+    (plan, diagnostics)
+}
+
+fn pairs(runtimes: &[RuntimeRow], group: impl Fn(&RuntimeRow) -> u32) -> Vec<(u32, u32)> {
+    let rows = runtimes.iter().enumerate();
+    rows.filter_map(|(ix, row)| (group(row) != NONE).then(|| (group(row), ix as u32))).collect()
+}
+
+fn contract_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
+    let mut names = BTreeSet::new();
+    for fragment in fragments {
+        names.extend(fragment.provides.iter().map(|provide| provide.contract.as_str()));
+        for list in [&fragment.requires, &fragment.optional, &fragment.conflicts] {
+            names.extend(list.iter().map(|reference| reference.contract.as_str()));
+        }
+        names.extend(fragment.contracts.iter().map(|contract| contract.contract.as_str()));
+        names.extend(fragment.services.iter().map(|service| service.contract.as_str()));
+        for extension in &fragment.extensions {
+            names.insert(extension.point.as_str());
+            names.extend(extension.slot.as_deref());
+        }
+        for runtime in &fragment.runtimes {
+            names.extend(runtime.output.contract.as_deref());
+            names.extend(runtime.output.schema_contract.as_deref());
+            for need in runtime.needs.iter().chain(&runtime.after) {
+                names.extend(need.contract.as_deref());
+            }
+            for input in &runtime.inputs {
+                names.extend(input.contract.as_deref());
+                names.extend(input.accepts_contract.as_deref());
+            }
+        }
+    }
+    names
+}
+
+fn topic_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
+    let declared = fragments.iter().flat_map(|fragment| &fragment.events).map(|event| event.topic.as_str());
+    let awaited = fragments.iter().flat_map(|fragment| &fragment.runtimes).filter_map(|runtime| runtime.topic.as_deref());
+    declared.chain(awaited).collect()
+}
+
+fn declared_edges(runtime: &RuntimeDecl, index: &BTreeMap<&str, u32>, contracts: &[String], edges: &mut Vec<EdgeRow>) {
+    let contract_ix = |name: Option<&String>| {
+        name.and_then(|name| contracts.binary_search(name).ok()).map_or(NONE, |ix| ix as u32)
+    };
+    let runtime_ix = |name: Option<&String>| name.and_then(|name| index.get(name.as_str()).copied()).unwrap_or(NONE);
+    let edge = |kind, runtime: Option<&String>, contract: Option<&String>, origin: &Origin| EdgeRow {
+        kind,
+        runtime: runtime_ix(runtime),
+        contract: contract_ix(contract),
+        all: false,
+        required: false,
+        input: NONE,
+        session_scope: false,
+        file: origin.file.clone(),
+        line: origin.line,
+        column: origin.column,
+    };
+    let need_edge = |kind, need: &NeedDecl| EdgeRow {
+        all: need.cardinality == Cardinality::All,
+        required: kind == EdgeKind::Need,
+        session_scope: need.scope == Scope::Session,
+        ..edge(kind, need.runtime.as_ref(), need.contract.as_ref(), &need.origin)
+    };
+    edges.extend(runtime.needs.iter().map(|need| need_edge(EdgeKind::Need, need)));
+    edges.extend(runtime.after.iter().map(|need| need_edge(EdgeKind::After, need)));
+    for (place, input) in runtime.inputs.iter().enumerate() {
+        // Committed and kernel inputs are there before the turn starts: nothing to wait for. COM-2
+        if input.scope != Scope::Turn || input.kernel.is_some() {
+            continue;
+        }
+        let all = input.cardinality == Cardinality::All;
+        edges.push(EdgeRow {
+            all,
+            required: input.required,
+            input: place as u32,
+            ..edge(
+                if all { EdgeKind::InputAll } else { EdgeKind::InputOne },
+                input.runtime.as_ref(),
+                input.contract.as_ref(),
+                &input.origin,
+            )
+        });
+    }
+}
+
+/// Is this edge released by any one of several providers?
+pub(crate) fn is_choice(edge: &EdgeRow) -> bool {
+    edge.kind == EdgeKind::Need && edge.contract != NONE && !edge.all
+}
+
+/// What an edge waits for, as runtime indexes.
+pub(crate) fn targets<'a>(edge: &'a EdgeRow, providers: &'a Csr) -> &'a [u32] {
+    if edge.contract != NONE {
+        providers.row(edge.contract)
+    } else if edge.runtime != NONE {
+        std::slice::from_ref(&edge.runtime)
+    } else {
+        &[]
+    }
+}
+
+fn order(runtimes: &[RuntimeRow], edge_starts: &[u32], edges: &[EdgeRow], providers: &Csr) -> Order {
+    let count = runtimes.len();
+    let mut hard = Vec::new();
+    let mut choice_waiter = Vec::new();
+    let mut choice_pairs = Vec::new();
+    let mut release_pairs = Vec::new();
+    for waiter in 0..count {
+        let own = &edges[edge_starts[waiter] as usize..edge_starts[waiter + 1] as usize];
+        let mut seen = BTreeSet::new();
+        for edge in own {
+            if is_choice(edge) {
+                // Two choices of one contract release together: the second adds nothing.
+                if !seen.insert((true, edge.contract)) {
+                    continue;
+                }
+                let choice = choice_waiter.len() as u32;
+                choice_waiter.push(waiter as u32);
+                for provider in targets(edge, providers) {
+                    choice_pairs.push((choice, *provider));
+                    release_pairs.push((*provider, choice));
+                }
+            } else {
+                for target in targets(edge, providers) {
+                    if seen.insert((false, *target)) {
+                        hard.push((*target, waiter as u32));
+                    }
+                }
+            }
+        }
+    }
+    let mut by_id: Vec<u32> = (0..count as u32).collect();
+    by_id.sort_by(|a, b| runtimes[*a as usize].id.cmp(&runtimes[*b as usize].id));
+    let mut id_rank = vec![0; count];
+    for (rank, ix) in by_id.iter().enumerate() {
+        id_rank[*ix as usize] = rank as u32;
+    }
+    Order {
+        hard: Csr::group(count, &hard),
+        choice_providers: Csr::group(choice_waiter.len(), &choice_pairs),
+        choice_waiter,
+        releases: Csr::group(count, &release_pairs),
+        by_id,
+        id_rank,
+    }
+}
+
+/// Cycles that show when everything that can be triggered together is: each stage, and each topic's subscribers.
+fn check_cycles(plan: &Plan, archived: &ArchivedPlan, diagnostics: &mut Vec<Diagnostic>) {
+    let mut sets: Vec<FixedBitSet> = Vec::new();
+    let count = plan.runtimes.len();
+    for stage in Stage::ALL {
+        let mut set = FixedBitSet::with_capacity(count);
+        for ix in plan.stage_starts[stage as usize]..plan.stage_starts[stage as usize + 1] {
+            set.insert(ix as usize);
+        }
+        sets.push(set);
+    }
+    for topic in 0..plan.topics.len() as u32 {
+        let mut set = FixedBitSet::with_capacity(count);
+        set.extend(plan.subscribers.row(topic).iter().map(|ix| *ix as usize));
+        sets.push(set);
+    }
+    let nothing = FixedBitSet::with_capacity(count);
+    let mut reported: BTreeSet<Vec<u32>> = BTreeSet::new();
+    let graph = cycle::graph(plan, |_, _, _| true);
+    for set in sets {
+        let layering = layer::layer(archived, &set, &nothing);
+        if layering.cyclic.is_empty() {
+            continue;
+        }
+        let mut stuck = FixedBitSet::with_capacity(count);
+        stuck.extend(layering.cyclic.iter().map(|ix| ix.index()));
+        for found in cycle::cycles(&graph, &stuck) {
+            let mut key: Vec<u32> = found.steps.iter().map(|step| step.waiter).collect();
+            key.sort_unstable();
+            if reported.insert(key) {
+                diagnostics.push(describe(plan, &found, Severity::Warning));
+            }
+        }
+    }
+}
+
+/// A cycle as a diagnostic: the path with the line of every edge.
+pub(crate) fn describe(plan: &Plan, cycle: &Cycle, severity: Severity) -> Diagnostic {
+    let id = |ix: u32| plan.runtimes[ix as usize].id.as_str();
+    let place = |ix: u32| {
+        let edge = &plan.edges[ix as usize];
+        format!("{}:{}", edge.file, edge.line)
+    };
+    let mut path = String::new();
+    for step in &cycle.steps {
+        path += &format!("`{}` waits for `{}` ({}), ", id(step.waiter), id(step.target), place(step.edge));
+    }
+    let first = cycle.steps.first().map_or(0, |step| step.edge as usize);
+    let edge = &plan.edges[first];
+    let plugin = cycle.steps.first().map(|step| plan.runtimes[step.waiter as usize].plugin);
+    Diagnostic {
+        severity,
+        code: if cycle.steps.len() == 1 { "self-edge" } else { "dependency-cycle" }.into(),
+        message: format!("these runtimes wait for each other: {}which closes a cycle", path),
+        help: Some(match severity {
+            Severity::Error => "remove one of these dependencies".into(),
+            Severity::Warning => {
+                "when they are triggered together, they and what waits for them are skipped; remove one dependency".into()
+            }
+        }),
+        plugin_id: plugin.map(|ix| plan.plugins[ix as usize].id.clone()),
+        file: edge.file.clone(),
+        line: edge.line,
+        column: edge.column,
+        path: None,
+    }
+}
+
+/// What one package takes for granted of another.
+fn check_contracts(packages: &[(&Fragment, &str)], plan: &Plan, diagnostics: &mut Vec<Diagnostic>) {
+    let mut schemas: BTreeMap<&str, (&Fragment, &str)> = BTreeMap::new();
+    let mut declared: BTreeMap<&str, &Fragment> = BTreeMap::new();
+    let mut topics: BTreeSet<&str> = BTreeSet::new();
+    for (fragment, _) in packages {
+        for contract in &fragment.contracts {
+            match schemas.get(contract.contract.as_str()) {
+                Some((first, schema)) if !same_json(schema, &contract.schema) => diagnostics.push(at(
+                    fragment,
+                    "contract-schema-differs",
+                    format!(
+                        "`{}` has another schema here than in `{}`; a contract has one",
+                        contract.contract, first.plugin_id
+                    ),
+                    &contract.origin,
+                )),
+                Some(_) => {}
+                None => {
+                    schemas.insert(&contract.contract, (fragment, &contract.schema));
+                }
+            }
+        }
+        declared.extend(fragment.provides.iter().map(|provide| (provide.contract.as_str(), *fragment)));
+        topics.extend(fragment.events.iter().map(|event| event.topic.as_str()));
+    }
+    for (fragment, _) in packages {
+        for data in &fragment.data {
+            for contract in &data.accepts {
+                schemas.entry(contract).or_insert((fragment, &data.schema));
+            }
+        }
+    }
+    let mut said: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (fragment, _) in packages {
+        for runtime in &fragment.runtimes {
+            let inputs = runtime.inputs.iter().filter_map(|input| input.contract.as_ref().map(|name| (name, &input.origin)));
+            let needs = runtime.needs.iter().filter_map(|need| need.contract.as_ref().map(|name| (name, &need.origin)));
+            for (contract, origin) in inputs.clone().chain(needs) {
+                let Some(provider) = declared.get(contract.as_str()) else { continue };
+                let ix = plan.contracts.binary_search(contract).map_or(NONE, |ix| ix as u32);
+                if plan.providers.row(ix).is_empty() && said.insert(("provider", contract)) {
+                    let message = format!(
+                        "`{contract}` is listed in `provides` of `{}`, but none of its runtimes publishes it",
+                        provider.plugin_id
+                    );
+                    diagnostics.push(at(fragment, "provider-declared-only", message, origin));
+                }
+            }
+            for (contract, origin) in inputs {
+                let known = declared.contains_key(contract.as_str());
+                if known && !schemas.contains_key(contract.as_str()) && said.insert(("schema", contract)) {
+                    let message = format!("`{contract}` is read here, but no active package publishes its schema");
+                    diagnostics.push(at(fragment, "contract-without-schema", message, origin));
+                }
+            }
+            for input in &runtime.inputs {
+                if let Some(contract) = &input.accepts_contract {
+                    if !schemas.contains_key(contract.as_str()) {
+                        let message =
+                            format!("`{contract}` is published by no active package; the input `{}` is withheld", input.name);
+                        diagnostics.push(at(fragment, "accepts-contract-unresolved", message, &input.origin));
+                    }
+                }
+            }
+            if let Some(topic) = &runtime.topic {
+                if !topics.contains(topic.as_str()) {
+                    let message = format!("`{}` waits for `{topic}`, which no active package declares", runtime.id);
+                    diagnostics.push(at(fragment, "topic-undeclared", message, &runtime.origin));
+                }
+            }
+        }
+    }
+}
+
+fn same_json(a: &str, b: &str) -> bool {
+    let parse = |text| serde_json::from_str::<serde_json::Value>(text).ok();
+    a == b || parse(a) == parse(b)
+}
+
+fn at(fragment: &Fragment, code: &str, message: String, origin: &Origin) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Warning,
+        code: code.into(),
+        message,
+        help: None,
+        plugin_id: Some(fragment.plugin_id.clone()),
+        file: origin.file.clone(),
+        line: origin.line,
+        column: origin.column,
+        path: None,
+    }
+}

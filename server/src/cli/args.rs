@@ -1,0 +1,249 @@
+//! The one definition of commands and flags: help, man pages and completions come from it too.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Play stories whose world runs on plugins.
+#[derive(Debug, Parser)]
+#[command(name = "covel", version, about, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Log lines go to standard error; set COVEL_LOG (for example COVEL_LOG=debug) for more of them.")]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Play: a server with the page on this machine, the shipped packages, the offline storyteller
+    Play(PlayArgs),
+    /// Serve packages and worlds of your own
+    Serve(ServeArgs),
+    /// Run one player turn in this process and print what happened
+    Turn(TurnArgs),
+    /// Show what would run: stages, layers and every edge with the line that caused it
+    Plan(PlanArgs),
+    /// Check packages and worlds without running any of their code
+    Validate(ValidateArgs),
+    /// Run the cases of a package (tests/runtime-cases.json) with scripted model replies
+    TestRuntime(TestArgs),
+    /// Print committed plugin data
+    Data(DataArgs),
+    /// Print the man page of covel, or of one of its commands
+    Man(ManArgs),
+    /// Print a completion script
+    Completions(CompletionArgs),
+    /// Print the version
+    Version(JsonArgs),
+}
+
+/// `--json` alone.
+#[derive(Debug, Args)]
+pub struct JsonArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel play`.
+#[derive(Debug, Args)]
+pub struct PlayArgs {
+    /// Port on this machine; the next free one when it is taken, any free one for 0
+    #[arg(long, value_name = "PORT", default_value_t = crate::config::DEFAULT_PORT)]
+    pub port: u16,
+    /// Data folder [default: a folder of the user]
+    #[arg(long, value_name = "DIR", env = "COVEL_DATA")]
+    pub data: Option<PathBuf>,
+    /// More packages, trusted
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub plugins: Vec<PathBuf>,
+    /// More packages, from the community
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub community: Vec<PathBuf>,
+    /// More worlds
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub world: Vec<PathBuf>,
+    /// Models to use instead of the offline storyteller
+    #[arg(long, value_name = "FILE")]
+    pub llm: Option<PathBuf>,
+    /// Print the address as one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Address to listen on, instead of the one in the file
+    #[arg(long, value_name = "ADDRESS")]
+    pub bind: Option<SocketAddr>,
+    /// Data folder, instead of the one in the file
+    #[arg(long, value_name = "DIR", env = "COVEL_DATA")]
+    pub data: Option<PathBuf>,
+    /// Models, instead of those in the file
+    #[arg(long, value_name = "FILE")]
+    pub llm: Option<PathBuf>,
+    /// Print the address as one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Packages on a command line.
+#[derive(Debug, Args)]
+pub struct PackageArgs {
+    /// A package or a folder of packages, trusted (repeatable)
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub plugins: Vec<PathBuf>,
+    /// A package or a folder of packages, from the community (repeatable)
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub community: Vec<PathBuf>,
+    /// A community package whose code and runtimes may run (repeatable)
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub approve: Vec<String>,
+    /// Use these packages only, and what they need [default: all, or those the world names]
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub enable: Option<Vec<String>>,
+    /// Do not use these packages
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub exclude: Vec<String>,
+    /// World
+    #[arg(long, value_name = "DIR")]
+    pub world: Option<PathBuf>,
+}
+
+/// `covel turn`.
+#[derive(Debug, Args)]
+pub struct TurnArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub packages: PackageArgs,
+    /// Data folder [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Session, created when there is none of that id [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// What the player does
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub message: String,
+    /// Language of a new session
+    #[arg(long, value_name = "LOCALE")]
+    pub locale: Option<String>,
+    /// Seed of a new session: the same seed gives the same dice and the same offline story
+    #[arg(long, value_name = "TEXT")]
+    pub seed: Option<String>,
+    /// A player setting of a new session, for example dice-check.sides=20 (repeatable)
+    #[arg(long = "set", value_name = "PLUGIN.KEY=VALUE")]
+    pub settings: Vec<String>,
+    /// Model replies from a file instead of a model
+    #[arg(long, value_name = "FILE", conflicts_with = "llm")]
+    pub script: Option<PathBuf>,
+    /// Models to use instead of the offline storyteller
+    #[arg(long, value_name = "FILE")]
+    pub llm: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How `covel plan` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For reading
+    Text,
+    /// One JSON document
+    Json,
+    /// A Mermaid flow chart
+    Mermaid,
+    /// A Graphviz graph
+    Dot,
+}
+
+/// `covel plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub packages: PackageArgs,
+    /// Form of the plan [default: text]
+    #[arg(long, value_enum)]
+    pub format: Option<PlanFormat>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// `covel validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// Packages, worlds, or folders of them
+    #[arg(value_name = "DIR", required = true)]
+    pub dirs: Vec<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel test-runtime`.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// A package folder, or a package id below --plugins-dir; with /RUNTIME, only cases of that runtime
+    #[arg(value_name = "DIR|ID")]
+    pub target: String,
+    /// Folder of packages: where ids are looked for [default: the folder that holds the package]
+    #[arg(long, value_name = "DIR")]
+    pub plugins_dir: Option<PathBuf>,
+    /// Run this case only
+    #[arg(long = "case", value_name = "NAME")]
+    pub case_name: Option<String>,
+    /// Load this package too (repeatable); a case's own withPlugins goes before it
+    #[arg(long, value_name = "ID")]
+    pub with_plugin: Vec<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel data`.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Session
+    #[arg(long, value_name = "ID")]
+    pub session: String,
+    /// Of this package only
+    #[arg(long, value_name = "ID")]
+    pub plugin: Option<String>,
+    /// Of this namespace only
+    #[arg(long, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// Hidden and kernel namespaces too
+    #[arg(long)]
+    pub hidden: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Command whose page is wanted
+    #[arg(value_name = "COMMAND")]
+    pub page: Option<String>,
+}
+
+/// `covel completions`.
+#[derive(Debug, Args)]
+pub struct CompletionArgs {
+    /// Shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}

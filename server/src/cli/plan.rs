@@ -1,0 +1,91 @@
+//! `covel plan`: what would run, without running it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use covel_graph::{
+    PluginId,
+    activation::{self, Activation},
+    explain,
+    link::{self, Linked},
+    package::Package,
+};
+
+use super::{
+    DONE, REFUSED, Streams,
+    args::{PackageArgs, PlanArgs, PlanFormat},
+};
+use crate::{
+    error::ServerError,
+    load::{Loaded, Sources, load},
+};
+
+pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
+    let loaded = load_for(&arguments.packages)?.strict()?;
+    let (activation, linked) = plan(&arguments.packages, &loaded)?;
+    let refused = !activation.unmet.is_empty() || linked.diagnostics.iter().any(covel_graph::Diagnostic::is_error);
+    let format = if arguments.json { PlanFormat::Json } else { arguments.format.unwrap_or(PlanFormat::Text) };
+    match format {
+        PlanFormat::Json => streams.document(&explain::document(&linked))?,
+        PlanFormat::Text => streams.print(&explain::text(&linked)),
+        PlanFormat::Mermaid => streams.print(&explain::mermaid(&linked)),
+        PlanFormat::Dot => streams.print(&explain::dot(&linked)),
+    }
+    for rejected in &activation.rejected {
+        streams.complain(&format!("covel: {} is left out: {}", rejected.plugin, rejected.message));
+    }
+    for unmet in &activation.unmet {
+        streams.complain(&format!("covel: nobody provides {} ({})", unmet.contract, unmet.code));
+    }
+    Ok(if refused { REFUSED } else { DONE })
+}
+
+/// Folders of the common flags, loaded.
+pub(super) fn load_for(arguments: &PackageArgs) -> Result<Loaded, ServerError> {
+    if arguments.plugins.is_empty() && arguments.community.is_empty() {
+        return Err(ServerError::Usage("name at least one folder of packages with --plugins DIR".to_owned()));
+    }
+    load(&Sources {
+        plugins: arguments.plugins.clone(),
+        community: arguments.community.clone(),
+        worlds: arguments.world.iter().cloned().collect(),
+    })
+}
+
+/// The packages that are asked for: those named, else all; less those excluded.
+///
+/// # Errors
+/// When a name is no loaded package.
+pub(super) fn requested(arguments: &PackageArgs, loaded: &Loaded) -> Result<Vec<String>, ServerError> {
+    let packages = loaded.packages();
+    let known: BTreeSet<&str> = packages.iter().map(|package| package.id()).collect();
+    let named = arguments.enable.iter().flatten().chain(&arguments.exclude).chain(&arguments.approve);
+    for id in named {
+        if !known.contains(id.as_str()) {
+            let ids = known.iter().copied().collect::<Vec<_>>().join(", ");
+            return Err(ServerError::Usage(format!("there is no package {id:?} among those loaded ({ids})")));
+        }
+    }
+    let all = || known.iter().map(|id| (*id).to_owned()).collect();
+    let mut requested: Vec<String> = arguments.enable.clone().unwrap_or_else(all);
+    requested.retain(|id| !arguments.exclude.contains(id));
+    Ok(requested)
+}
+
+fn plan(arguments: &PackageArgs, loaded: &Loaded) -> Result<(Activation, Linked), ServerError> {
+    let ids = |texts: &[String]| -> Vec<PluginId> { texts.iter().map(|id| PluginId::from(id.as_str())).collect() };
+    let packages = loaded.packages();
+    let request = activation::Request {
+        requested: ids(&requested(arguments, loaded)?),
+        excluded: ids(&arguments.exclude),
+        approved: ids(&arguments.approve),
+        required: loaded.worlds.iter().flat_map(|world| world.required_contracts.iter().cloned()).collect(),
+    };
+    let activation = activation::activate(&packages, &request);
+    let active: Vec<Arc<Package>> = packages
+        .iter()
+        .filter(|package| activation.active.iter().any(|id| id.as_str() == package.id()))
+        .cloned()
+        .collect();
+    let linked = link::link(&active).map_err(|error| ServerError::Internal(error.to_string()))?;
+    Ok((activation, linked))
+}

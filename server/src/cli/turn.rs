@@ -1,0 +1,140 @@
+//! `covel turn`: one player turn in this process.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use covel_exec::{Engine, EngineOptions, ExecError, ExecutionKind, ExecutionRequest, NewSession, TurnDocument};
+use covel_graph::Json;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{DONE, REFUSED, Streams, args::TurnArgs, plan, runtime, text};
+use crate::{error::ServerError, load::Loaded, models};
+
+type Settings = BTreeMap<String, BTreeMap<String, Json>>;
+
+pub(super) fn run(arguments: &TurnArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
+    let settings = settings(&arguments.settings)?;
+    let loaded = plan::load_for(&arguments.packages)?.strict()?;
+    let requested = plan::requested(&arguments.packages, &loaded)?;
+    let document = runtime()?.block_on(play(arguments, loaded, requested, settings))?;
+    if arguments.json {
+        streams.document(&document)?;
+    } else {
+        streams.print(&text::turn(&document));
+    }
+    Ok(if document.committed { DONE } else { REFUSED })
+}
+
+async fn play(
+    arguments: &TurnArgs,
+    mut loaded: Loaded,
+    requested: Vec<String>,
+    settings: Settings,
+) -> Result<TurnDocument, ServerError> {
+    let gateway = match (&arguments.script, &arguments.llm) {
+        (Some(script), _) => models::scripted(script)?,
+        (None, Some(llm)) => models::configured(llm)?,
+        (None, None) => models::offline(&mut loaded),
+    };
+    for found in loaded.diagnostics.iter().filter(|found| !found.is_error()) {
+        tracing::info!("{found}");
+    }
+    // Kept until the engine is closed.
+    let (data_dir, temporary) = data_folder(arguments)?;
+    let mut options = EngineOptions::new(data_dir, gateway);
+    options.durable = temporary.is_none();
+    let engine = Engine::open(options)?;
+    let result = with_engine(&engine, arguments, &loaded, requested, settings).await;
+    engine.close().await;
+    drop(temporary);
+    result
+}
+
+fn data_folder(arguments: &TurnArgs) -> Result<(PathBuf, Option<tempfile::TempDir>), ServerError> {
+    if let Some(dir) = &arguments.data {
+        return Ok((dir.clone(), None));
+    }
+    let temporary = tempfile::tempdir()
+        .map_err(|error| ServerError::Unwritable { path: std::env::temp_dir(), message: error.to_string() })?;
+    Ok((temporary.path().to_owned(), Some(temporary)))
+}
+
+async fn with_engine(
+    engine: &Engine,
+    arguments: &TurnArgs,
+    loaded: &Loaded,
+    requested: Vec<String>,
+    settings: Settings,
+) -> Result<TurnDocument, ServerError> {
+    for state in engine.publish(loaded.packages()).await {
+        if let Some(error) = &state.error {
+            tracing::warn!(plugin = %state.plugin_id, "the code of this package was not activated: {error}");
+        }
+    }
+    for world in &loaded.worlds {
+        engine.add_world(world.as_ref().clone());
+    }
+    let session_id = session(engine, arguments, loaded, requested, settings).await?;
+    let cancel = CancellationToken::new();
+    let request = ExecutionRequest {
+        session_id,
+        kind: ExecutionKind::Player { message: arguments.message.clone() },
+        cancel: cancel.clone(),
+        request_id: None,
+        settings: Settings::new(),
+    };
+    let execution = engine.execute(request, None);
+    tokio::pin!(execution);
+    loop {
+        tokio::select! {
+            result = &mut execution => return Ok(result?),
+            // An interrupt ends the turn, not the program: the document still says what happened.
+            Ok(()) = tokio::signal::ctrl_c() => cancel.cancel(),
+        }
+    }
+}
+
+/// The session asked for, or a new one.
+async fn session(
+    engine: &Engine,
+    arguments: &TurnArgs,
+    loaded: &Loaded,
+    requested: Vec<String>,
+    settings: Settings,
+) -> Result<String, ServerError> {
+    if let Some(id) = &arguments.session {
+        match engine.session(id) {
+            Ok(record) => return Ok(record.id),
+            Err(ExecError::SessionNotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let record = engine
+        .create_session(NewSession {
+            id: arguments.session.clone(),
+            world_id: loaded.worlds.first().map(|world| world.id.to_string()),
+            locale: arguments.locale.clone(),
+            plugins: Some(requested),
+            excluded: arguments.packages.exclude.clone(),
+            approved: arguments.packages.approve.clone(),
+            seed: arguments.seed.clone(),
+            settings,
+        })
+        .await?;
+    Ok(record.id)
+}
+
+/// `PLUGIN.KEY=VALUE`; a value that is not JSON is text.
+fn settings(texts: &[String]) -> Result<Settings, ServerError> {
+    let mut settings = Settings::new();
+    for text in texts {
+        let parts = text.split_once('=').and_then(|(name, value)| Some((name.split_once('.')?, value)));
+        let Some(((plugin, key), value)) = parts else {
+            return Err(ServerError::Usage(format!("--set {text:?} is not of the form PLUGIN.KEY=VALUE")));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        settings.entry(plugin.to_owned()).or_default().insert(key.to_owned(), Json::from_value(value));
+    }
+    Ok(settings)
+}
+

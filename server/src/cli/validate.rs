@@ -1,0 +1,62 @@
+//! `covel validate`: every finding in one run, no code of a package executed.
+
+use std::path::PathBuf;
+
+use covel_graph::{Diagnostic, link};
+use serde_json::json;
+
+use super::{DONE, REFUSED, Streams, args::ValidateArgs};
+use crate::{
+    error::ServerError,
+    load::{Sources, load, unreadable},
+};
+
+pub(super) fn run(arguments: &ValidateArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
+    let loaded = load(&sources(&arguments.dirs)?)?;
+    let mut diagnostics = loaded.diagnostics.clone();
+    let packages = loaded.packages();
+    if packages.len() > 1 {
+        // What is only wrong in company, such as a cycle through two packages.
+        match link::link(&packages) {
+            Ok(linked) => diagnostics.extend(linked.diagnostics),
+            Err(error) => return Err(ServerError::Internal(error.to_string())),
+        }
+    }
+    let ok = !diagnostics.iter().any(Diagnostic::is_error);
+    if arguments.json {
+        streams.document(&json!({ "ok": ok, "diagnostics": diagnostics }))?;
+    } else {
+        for diagnostic in &diagnostics {
+            streams.print(&format!("{diagnostic}\n"));
+        }
+        let errors = diagnostics.iter().filter(|found| found.is_error()).count();
+        streams.print(&format!(
+            "{} packages, {} worlds: {errors} errors, {} warnings\n",
+            loaded.compiled.len(),
+            loaded.worlds.len(),
+            diagnostics.len() - errors
+        ));
+    }
+    Ok(if ok { DONE } else { REFUSED })
+}
+
+/// A folder may hold packages, worlds, or both: `plugins/` of this project has its worlds in a subfolder.
+fn sources(dirs: &[PathBuf]) -> Result<Sources, ServerError> {
+    let mut sources = Sources::default();
+    for dir in dirs {
+        // Reading it first, so that a missing folder is one clear refusal.
+        std::fs::read_dir(dir).map_err(|error| unreadable(dir, &error))?;
+        let worlds = covel_graph::world::find_worlds(dir).map_err(|error| unreadable(dir, &error))?;
+        let packages = covel_graph::package::find_packages(dir).map_err(|error| unreadable(dir, &error))?;
+        if packages.is_empty() && worlds.is_empty() {
+            return Err(ServerError::NoPackages(dir.clone()));
+        }
+        if !packages.is_empty() {
+            sources.plugins.push(dir.clone());
+        }
+        if !worlds.is_empty() {
+            sources.worlds.push(dir.clone());
+        }
+    }
+    Ok(sources)
+}

@@ -1,0 +1,281 @@
+//! `POST /api/actions`: the only way to make a session act. Answers with a stream of frames.
+//!
+//! The action runs in a task of its own: it finishes whether or not its client stays to watch.
+
+use std::{collections::BTreeMap, convert::Infallible, time::Instant};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use covel_exec::{
+    CommandOutcome, DataChange, EventSink, ExecError, ExecutionKind, ExecutionRequest, Phase, SessionStatus, TurnDocument,
+};
+use covel_graph::Json;
+use data_encoding::BASE64;
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    ApiError, AppState,
+    emitter::Emitter,
+    extract::ObjectBody,
+};
+use crate::{limits, running::RunningGuard};
+
+const INVALID: &str = "invalid_action_request";
+
+/// Player settings of one request: plugin, key, value.
+type Settings = BTreeMap<String, BTreeMap<String, Json>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ActionBody {
+    request_id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    session_id: String,
+    payload: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SendMessage {
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExecuteCommand {
+    command: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartSession {}
+
+enum Action {
+    Turn(ExecutionKind),
+    Command(String),
+}
+
+pub(super) async fn act(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    ObjectBody(body): ObjectBody,
+) -> Result<Response, ApiError> {
+    let body: ActionBody = shaped(Value::Object(body))?;
+    let action = action(&body)?;
+    let settings = settings(&headers)?;
+    if body.request_id.is_empty() || body.request_id.len() > limits::MAX_REQUEST_ID_BYTES {
+        return Err(ApiError::bad_request(
+            INVALID,
+            format!("requestId must have 1 to {} bytes", limits::MAX_REQUEST_ID_BYTES),
+        ));
+    }
+    check_session(&state, &body.session_id, &action)?;
+    let guard = state
+        .running
+        .begin(&body.session_id, &body.request_id, &body.kind, state.now())
+        .ok_or_else(|| ApiError::busy(&body.session_id))?;
+    // Looked at again after claiming: a server that began to stop in between may not wait for this one.
+    if state.is_closing() {
+        return Err(ExecError::Closing.into());
+    }
+    let (verdict, answer) = oneshot::channel();
+    let emitter = Emitter::new(state.clone(), body.session_id.clone(), body.request_id.clone(), verdict);
+    let _detached = tokio::spawn(drive(state, body, action, settings, guard, emitter));
+    match answer.await {
+        Ok(Ok(frames)) => Ok(event_stream(frames)),
+        Ok(Err(refusal)) => Err(refusal),
+        Err(_) => Err(ExecError::Internal("an action ended without an answer".into()).into()),
+    }
+}
+
+/// Reads one of the three actions and its payload.
+fn action(body: &ActionBody) -> Result<Action, ApiError> {
+    let payload = Value::Object(body.payload.clone());
+    match body.kind.as_str() {
+        "send_message" => {
+            let SendMessage { content } = shaped(payload)?;
+            bounded("payload.content", &content, limits::MAX_MESSAGE_CHARS)?;
+            Ok(Action::Turn(ExecutionKind::Player { message: content }))
+        }
+        "start_session" => {
+            let StartSession {} = shaped(payload)?;
+            Ok(Action::Turn(ExecutionKind::Start))
+        }
+        "execute_command" => {
+            let ExecuteCommand { command } = shaped(payload)?;
+            bounded("payload.command", &command, limits::MAX_COMMAND_CHARS)?;
+            Ok(Action::Command(command))
+        }
+        other => Err(ApiError::bad_request(
+            INVALID,
+            format!("type {other:?} is not one of send_message, start_session, execute_command"),
+        )),
+    }
+}
+
+fn shaped<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ApiError> {
+    serde_json::from_value(value).map_err(|error| ApiError::bad_request(INVALID, error.to_string()))
+}
+
+fn bounded(field: &str, text: &str, most: usize) -> Result<(), ApiError> {
+    let count = text.chars().count();
+    if text.trim().is_empty() {
+        return Err(ApiError::bad_request(INVALID, format!("{field} is empty")));
+    }
+    if count > most {
+        return Err(ApiError::bad_request(INVALID, format!("{field} has {count} characters; at most {most} are accepted")));
+    }
+    Ok(())
+}
+
+/// `X-Plugin-User-Settings`: base64 of `{plugin: {key: value}}`.
+fn settings(headers: &HeaderMap) -> Result<Settings, ApiError> {
+    let Some(header) = headers.get("x-plugin-user-settings") else { return Ok(Settings::new()) };
+    let invalid = |message: &str| ApiError::bad_request(INVALID, format!("X-Plugin-User-Settings {message}"));
+    if header.len() > limits::MAX_SETTINGS_HEADER_BYTES {
+        return Err(invalid("is too large"));
+    }
+    let bytes = BASE64.decode(header.as_bytes()).map_err(|_| invalid("is not base64"))?;
+    serde_json::from_slice(&bytes).map_err(|_| invalid("is not a JSON object of plugins with objects of settings"))
+}
+
+/// What can be refused before anything runs.
+fn check_session(state: &AppState, id: &str, action: &Action) -> Result<(), ApiError> {
+    let session = state.engine.session(id)?;
+    if session.status != SessionStatus::Active {
+        let status = if session.status == SessionStatus::Ended { "ended" } else { "paused" };
+        return Err(ExecError::SessionNotActive { id: id.to_owned(), status: status.to_owned() }.into());
+    }
+    match action {
+        Action::Turn(ExecutionKind::Start) if session.active_plugins.is_empty() => {
+            Err(ApiError::bad_request(INVALID, "the session has no active plugins"))
+        }
+        Action::Turn(ExecutionKind::Start) if session.phase == Phase::Playing && session.turn_count > 0 => {
+            Err(ApiError::new(axum::http::StatusCode::CONFLICT, "session_already_started", "the session has begun already"))
+        }
+        _ => Ok(()),
+    }
+}
+
+enum Outcome {
+    Turn(Box<TurnDocument>),
+    Command(CommandOutcome),
+}
+
+async fn drive(
+    state: AppState,
+    body: ActionBody,
+    action: Action,
+    settings: Settings,
+    guard: RunningGuard,
+    mut emitter: Emitter,
+) {
+    let started = Instant::now();
+    let (sink, mut events) = mpsc::unbounded_channel();
+    // In a task of its own: a client that reads slowly must not hold up the turn.
+    let mut work = tokio::spawn(run(state, body, action, settings, guard.cancel().clone(), sink));
+    let result = loop {
+        tokio::select! {
+            biased;
+            Some(event) = events.recv() => emitter.event(event, &guard).await,
+            result = &mut work => break result,
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        emitter.event(event, &guard).await;
+    }
+    // Whoever reads the last frame may act again at once.
+    drop(guard);
+    let result = result.unwrap_or_else(|error| Err(ExecError::Internal(format!("an action panicked: {error}"))));
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match result {
+        Ok(Outcome::Turn(document)) => emitter.finish_turn(&document).await,
+        Ok(Outcome::Command(outcome)) => finish_command(emitter, outcome, duration_ms).await,
+        Err(error) if emitter.has_begun() => {
+            let error = ApiError::from(error);
+            emitter.own("error.occurred", None, json!({ "message": error.message, "code": error.code })).await;
+            let payload = json!({
+                "committed": false, "runtimeCount": 0, "durationMs": duration_ms, "error": error.message, "code": error.code,
+            });
+            emitter.finish(payload).await;
+        }
+        Err(error) => emitter.refuse(error.into()),
+    }
+}
+
+async fn run(
+    state: AppState,
+    body: ActionBody,
+    action: Action,
+    settings: Settings,
+    cancel: CancellationToken,
+    sink: EventSink,
+) -> Result<Outcome, ExecError> {
+    match action {
+        Action::Turn(kind) => {
+            let request = ExecutionRequest { session_id: body.session_id, kind, cancel, request_id: Some(body.request_id), settings };
+            let document = state.engine.execute(request, Some(sink)).await?;
+            Ok(Outcome::Turn(Box::new(document)))
+        }
+        Action::Command(line) => {
+            state.engine.command(&body.session_id, &line, Some(sink)).await.map(Outcome::Command)
+        }
+    }
+}
+
+async fn finish_command(mut emitter: Emitter, outcome: CommandOutcome, duration_ms: u64) {
+    for (plugin_id, changes) in by_plugin(&outcome.changes) {
+        emitter.own("plugin-data.changed", None, json!({ "pluginId": plugin_id, "changes": changes })).await;
+    }
+    let payload = json!({
+        "commandId": outcome.command_id, "ok": outcome.ok, "message": outcome.message, "data": outcome.data,
+    });
+    emitter.own("command.completed", None, payload).await;
+    let mut payload = json!({ "committed": outcome.ok, "runtimeCount": 0, "durationMs": duration_ms });
+    if let Some(message) = outcome.message.filter(|_| !outcome.ok) {
+        payload["error"] = json!(message);
+    }
+    emitter.finish(payload).await;
+}
+
+fn by_plugin(changes: &[DataChange]) -> BTreeMap<&str, Vec<Value>> {
+    let mut grouped: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for change in changes {
+        let operation = if change.value.is_some() { "set" } else { "delete" };
+        grouped.entry(&change.plugin_id).or_default().push(json!({
+            "namespace": change.namespace, "key": change.key, "value": change.value, "operation": operation,
+        }));
+    }
+    grouped
+}
+
+/// Frames as `text/event-stream`, with a comment in long silences so that nothing on the way gives up.
+fn event_stream(frames: mpsc::Receiver<Bytes>) -> Response {
+    let pieces = stream::unfold(frames, |mut frames| async move {
+        let piece = match tokio::time::timeout(limits::HEARTBEAT, frames.recv()).await {
+            Ok(frame) => frame?,
+            Err(_) => Bytes::from_static(b": still here\n\n"),
+        };
+        Some((Ok::<_, Infallible>(piece), frames))
+    });
+    sse(Body::from_stream(pieces))
+}
+
+/// An event-stream answer that proxies neither buffer nor keep.
+pub(super) fn sse(body: Body) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (headers, body).into_response()
+}

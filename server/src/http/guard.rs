@@ -1,0 +1,165 @@
+//! What every request must pass: a name this server knows, a page of its own when it writes, a server that is not
+//! stopping. And what every answer carries: headers that keep a browser from being used against it.
+
+use std::net::IpAddr;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use super::{AppState, ApiError};
+
+/// Names in a `Host` header under which the server answers.
+///
+/// Against DNS rebinding: a hostile page can point its own name at this machine, but the browser then sends that name.
+/// IP addresses and `localhost` cannot be taken over that way, so they always pass; other names must be listed.
+#[derive(Clone, Debug, Default)]
+pub struct AllowedHosts {
+    names: Vec<String>,
+}
+
+impl AllowedHosts {
+    /// `localhost`, IP addresses, and these names (without port; letter case does not matter).
+    pub fn new(names: impl IntoIterator<Item = String>) -> Self {
+        Self { names: names.into_iter().map(|name| name.to_ascii_lowercase()).collect() }
+    }
+
+    fn accepts(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        if authority.as_str().contains('@') {
+            return false;
+        }
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        name == "localhost"
+            || name.ends_with(".localhost")
+            || name.parse::<IpAddr>().is_ok()
+            || self.names.contains(&name)
+    }
+}
+
+pub(super) async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let api = request.uri().path() == "/api" || request.uri().path().starts_with("/api/");
+    let health = request.uri().path() == "/api/health";
+    let refusal = match refuse(&state, &request) {
+        Some(refusal) => Some(refusal),
+        None if api && !health && state.is_closing() => Some(ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "server_shutting_down",
+            "the server is stopping",
+        )),
+        None => None,
+    };
+    let mut response = match refusal {
+        Some(refusal) => refusal.into_response(),
+        None => next.run(request).await,
+    };
+    secure(response.headers_mut(), api);
+    response
+}
+
+fn refuse(state: &AppState, request: &Request) -> Option<ApiError> {
+    let host = host_of(request);
+    if !host.is_some_and(|host| state.hosts.accepts(host)) {
+        return Some(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "host_not_allowed",
+            "this server is not known under that name; use its IP address or localhost, or list the name in its configuration",
+        ));
+    }
+    let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if !safe && is_foreign(request.headers(), host) {
+        return Some(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "origin_not_allowed",
+            "only this server's own page may write from a browser",
+        ));
+    }
+    None
+}
+
+fn host_of(request: &Request) -> Option<&str> {
+    // A second Host header is a smuggling attempt or a broken client.
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        (None, _) => request.uri().authority().map(Authority::as_str),
+        _ => None,
+    }
+}
+
+/// Does the request come from another site's page? Clients other than browsers send no `Origin` and pass.
+fn is_foreign(headers: &HeaderMap, host: Option<&str>) -> bool {
+    let cross_site = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site");
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let foreign = match (origins.next(), origins.next()) {
+        (None, _) => false,
+        (Some(origin), None) => {
+            let authority = origin.to_str().ok().and_then(|origin| {
+                origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
+            });
+            match (authority, host) {
+                (Some(authority), Some(host)) => !authority.eq_ignore_ascii_case(host),
+                _ => true,
+            }
+        }
+        _ => true,
+    };
+    foreign || cross_site
+}
+
+/// Styles may be inline because components set them at run time; scripts never.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
+     font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-src 'none'; frame-ancestors 'none'; base-uri 'none'; \
+     form-action 'none'; object-src 'none'";
+
+const HEADERS: [(HeaderName, &str); 7] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+];
+
+fn secure(headers: &mut HeaderMap, api: bool) {
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if api && !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_cannot_be_rebound_pass_and_others_must_be_listed() {
+        let hosts = AllowedHosts::new(["Tales.example".to_owned()]);
+        for host in ["localhost", "localhost:3001", "127.0.0.1:3001", "[::1]:3001", "192.168.1.5", "tales.EXAMPLE:80"] {
+            assert!(hosts.accepts(host), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "a@localhost", "", "a b"] {
+            assert!(!hosts.accepts(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_origin_is_foreign_unless_it_is_the_host_itself() {
+        let foreign = |origin: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            is_foreign(&headers, Some("localhost:3001"))
+        };
+        assert!(!foreign("http://localhost:3001"));
+        for origin in ["http://localhost:3002", "https://evil.example", "null", "http://localhost:3001/", "file://"] {
+            assert!(foreign(origin), "{origin}");
+        }
+        assert!(!is_foreign(&HeaderMap::new(), Some("localhost:3001")));
+    }
+}
