@@ -11,6 +11,7 @@ const sdk = resolve(here, "../sdk/src");
 
 const hostModules = {
   "covel:kernel": join(here, "src/kernel.js"),
+  "covel:buffer": join(here, "src/buffer.js"),
   "covel:url": join(here, "src/url.js"),
   "covel:encoding": join(here, "src/encoding.js"),
   zod: join(here, "src/zod.js"),

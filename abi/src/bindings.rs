@@ -8,17 +8,22 @@ use std::{
 };
 
 use covel_graph::Json;
-use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Result, Value as JsValue, prelude::Opt};
+use rquickjs::{
+    Ctx, Exception, FromJs, Function, Module, Object, Persistent, Result, Value as JsValue,
+    prelude::Opt,
+};
 use serde_json::{Value, json};
 
 use crate::{
     call::CallError,
+    digest,
+    engine::bytes,
     from_js::{FromJsError, from_js},
     host::{CallHost, HostError, HostRequest, LogLevel},
     isolate::{Operation, Running, State, Timer},
     limits::{
-        MAX_ERROR_DETAILS_BYTES, MAX_ERROR_TEXT_BYTES, MAX_HOST_ARGUMENT_BYTES, MAX_LOG_BYTES, MAX_LOG_LINES,
-        MAX_PENDING_REQUESTS, MAX_TIMERS,
+        MAX_ERROR_DETAILS_BYTES, MAX_ERROR_TEXT_BYTES, MAX_HOST_ARGUMENT_BYTES, MAX_LOG_BYTES,
+        MAX_LOG_LINES, MAX_PENDING_REQUESTS, MAX_TIMERS,
     },
     queue::Message,
     register,
@@ -50,10 +55,18 @@ pub(crate) fn throw(ctx: &Ctx<'_>, error: &HostError) -> rquickjs::Error {
 }
 
 fn closed() -> HostError {
-    HostError::new("closed", "this context is closed: the call it belongs to has ended")
+    HostError::new(
+        "closed",
+        "this context is closed: the call it belongs to has ended",
+    )
 }
 
-fn with_call<T>(ctx: &Ctx<'_>, state: &State, call: u32, use_it: impl FnOnce(&mut Running) -> T) -> Result<T> {
+fn with_call<T>(
+    ctx: &Ctx<'_>,
+    state: &State,
+    call: u32,
+    use_it: impl FnOnce(&mut Running) -> T,
+) -> Result<T> {
     match state.calls.borrow_mut().get_mut(&call) {
         Some(running) if !running.over => Ok(use_it(running)),
         _ => Err(throw(ctx, &closed())),
@@ -62,17 +75,31 @@ fn with_call<T>(ctx: &Ctx<'_>, state: &State, call: u32, use_it: impl FnOnce(&mu
 
 fn host_of(ctx: &Ctx<'_>, state: &State, call: u32) -> Result<Arc<dyn CallHost>> {
     let host = with_call(ctx, state, call, |running| running.host.clone())?;
-    host.ok_or_else(|| throw(ctx, &HostError::new("unavailable", "this is not available while the entry runs")))
+    host.ok_or_else(|| {
+        throw(
+            ctx,
+            &HostError::new("unavailable", "this is not available while the entry runs"),
+        )
+    })
 }
 
 fn argument<'js>(ctx: &Ctx<'js>, value: JsValue<'js>, what: &str) -> Result<Json> {
     from_js(ctx, value, MAX_HOST_ARGUMENT_BYTES).map_err(|error| match error {
-        FromJsError::NotJson { path, message } => {
-            throw(ctx, &HostError { name: "TypeError", code: "invalid-input".into(), message: format!("{what} is not JSON at {path}: {message}") })
-        }
+        FromJsError::NotJson { path, message } => throw(
+            ctx,
+            &HostError {
+                name: "TypeError",
+                code: "invalid-input".into(),
+                message: format!("{what} is not JSON at {path}: {message}"),
+            },
+        ),
         FromJsError::TooLarge => throw(
             ctx,
-            &HostError { name: "RangeError", code: "invalid-input".into(), message: format!("{what} is larger than {MAX_HOST_ARGUMENT_BYTES} bytes") },
+            &HostError {
+                name: "RangeError",
+                code: "invalid-input".into(),
+                message: format!("{what} is larger than {MAX_HOST_ARGUMENT_BYTES} bytes"),
+            },
         ),
         FromJsError::Exception => rquickjs::Error::Exception,
     })
@@ -81,7 +108,14 @@ fn argument<'js>(ctx: &Ctx<'js>, value: JsValue<'js>, what: &str) -> Result<Json
 fn text<'js>(ctx: &Ctx<'js>, value: &JsValue<'js>, what: &str) -> Result<String> {
     match value.as_string().map(rquickjs::String::to_string) {
         Some(Ok(text)) => Ok(text),
-        _ => Err(throw(ctx, &HostError { name: "TypeError", code: "invalid-input".into(), message: format!("{what} must be a string") })),
+        _ => Err(throw(
+            ctx,
+            &HostError {
+                name: "TypeError",
+                code: "invalid-input".into(),
+                message: format!("{what} must be a string"),
+            },
+        )),
     }
 }
 
@@ -119,80 +153,204 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'
 }
 
 fn context_functions<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>) -> Result<()> {
-    function!(ctx, host, state, "field", |c, s, call: u32, index: usize| {
-        let json = with_call(&c, s, call, |r| r.context.fields.get(index).map(|(_, json)| json.clone()))?;
-        json.map_or_else(|| Ok(JsValue::new_undefined(c.clone())), |json| to_js_lazy(&c, s, call, &json))
-    });
-    function!(ctx, host, state, "input", |c, s, call: u32, index: usize| {
-        let json = with_call(&c, s, call, |r| r.context.inputs.get(index).map(|(_, json)| json.clone()))?;
-        json.map_or_else(|| Ok(JsValue::new_undefined(c.clone())), |json| to_js_lazy(&c, s, call, &json))
-    });
+    function!(
+        ctx,
+        host,
+        state,
+        "field",
+        |c, s, call: u32, index: usize| {
+            let json = with_call(&c, s, call, |r| {
+                r.context.fields.get(index).map(|(_, json)| json.clone())
+            })?;
+            json.map_or_else(
+                || Ok(JsValue::new_undefined(c.clone())),
+                |json| to_js_lazy(&c, s, call, &json),
+            )
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "input",
+        |c, s, call: u32, index: usize| {
+            let json = with_call(&c, s, call, |r| {
+                r.context.inputs.get(index).map(|(_, json)| json.clone())
+            })?;
+            json.map_or_else(
+                || Ok(JsValue::new_undefined(c.clone())),
+                |json| to_js_lazy(&c, s, call, &json),
+            )
+        }
+    );
     function!(ctx, host, state, "argument", |c, s, call: u32| {
         let json = with_call(&c, s, call, |r| r.context.argument.clone())?;
-        json.map_or_else(|| Ok(JsValue::new_undefined(c.clone())), |json| to_js(&c, &json))
+        json.map_or_else(
+            || Ok(JsValue::new_undefined(c.clone())),
+            |json| to_js(&c, &json),
+        )
     });
-    function!(ctx, host, state, "node", |c, s, call: u32, kept: usize, at: usize| {
-        match with_call(&c, s, call, |r| r.documents.get(kept).cloned())? {
-            Some(document) => node_to_js(&c, s, call, &document, u32::try_from(kept).unwrap_or(u32::MAX), at),
-            None => Ok(JsValue::new_undefined(c.clone())),
+    function!(
+        ctx,
+        host,
+        state,
+        "node",
+        |c, s, call: u32, kept: usize, at: usize| {
+            match with_call(&c, s, call, |r| r.documents.get(kept).cloned())? {
+                Some(document) => node_to_js(
+                    &c,
+                    s,
+                    call,
+                    &document,
+                    u32::try_from(kept).unwrap_or(u32::MAX),
+                    at,
+                ),
+                None => Ok(JsValue::new_undefined(c.clone())),
+            }
         }
-    });
-    function!(ctx, host, state, "dataGet", |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
-        let host = host_of(&c, s, call)?;
-        let found = host.data_get(&text(&c, &namespace, "the namespace")?, &text(&c, &key, "the key")?);
-        match found.map_err(|error| throw(&c, &error))? {
-            Some(json) => to_js(&c, &json),
-            None => Ok(JsValue::new_null(c.clone())),
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "dataGet",
+        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
+            let host = host_of(&c, s, call)?;
+            let found = host.data_get(
+                &text(&c, &namespace, "the namespace")?,
+                &text(&c, &key, "the key")?,
+            );
+            match found.map_err(|error| throw(&c, &error))? {
+                Some(json) => to_js(&c, &json),
+                None => Ok(JsValue::new_null(c.clone())),
+            }
         }
-    });
-    function!(ctx, host, state, "dataList", |c, s, call: u32, namespace: JsValue<'js>| {
-        let host = host_of(&c, s, call)?;
-        let rows = host.data_list(&text(&c, &namespace, "the namespace")?).map_err(|error| throw(&c, &error))?;
-        let array = rquickjs::Array::new(c.clone())?;
-        for (index, row) in rows.iter().enumerate() {
-            let object = Object::new(c.clone())?;
-            object.set("key", row.key.as_str())?;
-            object.set("value", to_js(&c, &row.value)?)?;
-            object.set("createdAt", row.created_at.as_str())?;
-            object.set("updatedAt", row.updated_at.as_str())?;
-            array.set(index, object)?;
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "dataList",
+        |c, s, call: u32, namespace: JsValue<'js>| {
+            let host = host_of(&c, s, call)?;
+            let rows = host
+                .data_list(&text(&c, &namespace, "the namespace")?)
+                .map_err(|error| throw(&c, &error))?;
+            let array = rquickjs::Array::new(c.clone())?;
+            for (index, row) in rows.iter().enumerate() {
+                let object = Object::new(c.clone())?;
+                object.set("key", row.key.as_str())?;
+                object.set("value", to_js(&c, &row.value)?)?;
+                object.set("createdAt", row.created_at.as_str())?;
+                object.set("updatedAt", row.updated_at.as_str())?;
+                array.set(index, object)?;
+            }
+            Ok(array.into_value())
         }
-        Ok(array.into_value())
-    });
-    function!(ctx, host, state, "dataSet", |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>, value: JsValue<'js>| {
-        let (namespace, key) = (text(&c, &namespace, "the namespace")?, text(&c, &key, "the key")?);
-        let value = argument(&c, value, "the value")?;
-        writable(&c, s, call)?.data_set(&namespace, &key, value).map_err(|error| throw(&c, &error))
-    });
-    function!(ctx, host, state, "dataDelete", |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
-        let (namespace, key) = (text(&c, &namespace, "the namespace")?, text(&c, &key, "the key")?);
-        writable(&c, s, call)?.data_delete(&namespace, &key).map_err(|error| throw(&c, &error))
-    });
-    function!(ctx, host, state, "dataUpdate", |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>, ops: JsValue<'js>| {
-        let (namespace, key) = (text(&c, &namespace, "the namespace")?, text(&c, &key, "the key")?);
-        let ops = argument(&c, ops, "the list of operations")?;
-        writable(&c, s, call)?.data_update(&namespace, &key, ops).map_err(|error| throw(&c, &error))
-    });
-    function!(ctx, host, state, "randomInt", |c, s, call: u32, min: JsValue<'js>, max: JsValue<'js>| {
-        let (min, max) = (safe_integer(&c, &min, "min")?, safe_integer(&c, &max, "max")?);
-        let number = host_of(&c, s, call)?.random_int(min, max).map_err(|error| throw(&c, &error))?;
-        #[allow(clippy::cast_precision_loss, reason = "between two safe integers")]
-        Ok(JsValue::new_number(c.clone(), number as f64))
-    });
-    function!(ctx, host, state, "world", |c, s, call: u32, part: String| {
-        let json = host_of(&c, s, call)?.world(&part).map_err(|error| throw(&c, &error))?;
-        to_js_lazy(&c, s, call, &json)
-    });
-    function!(ctx, host, state, "store", |c, s, call: u32, method: String, arguments: JsValue<'js>| {
-        let arguments = argument(&c, arguments, "the argument")?;
-        let json = host_of(&c, s, call)?.store(&method, &arguments).map_err(|error| throw(&c, &error))?;
-        to_js(&c, &json)
-    });
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "dataSet",
+        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>, value: JsValue<'js>| {
+            let (namespace, key) = (
+                text(&c, &namespace, "the namespace")?,
+                text(&c, &key, "the key")?,
+            );
+            let value = argument(&c, value, "the value")?;
+            writable(&c, s, call)?
+                .data_set(&namespace, &key, value)
+                .map_err(|error| throw(&c, &error))
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "dataDelete",
+        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
+            let (namespace, key) = (
+                text(&c, &namespace, "the namespace")?,
+                text(&c, &key, "the key")?,
+            );
+            writable(&c, s, call)?
+                .data_delete(&namespace, &key)
+                .map_err(|error| throw(&c, &error))
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "dataUpdate",
+        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>, ops: JsValue<'js>| {
+            let (namespace, key) = (
+                text(&c, &namespace, "the namespace")?,
+                text(&c, &key, "the key")?,
+            );
+            let ops = argument(&c, ops, "the list of operations")?;
+            writable(&c, s, call)?
+                .data_update(&namespace, &key, ops)
+                .map_err(|error| throw(&c, &error))
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "randomInt",
+        |c, s, call: u32, min: JsValue<'js>, max: JsValue<'js>| {
+            let (min, max) = (
+                safe_integer(&c, &min, "min")?,
+                safe_integer(&c, &max, "max")?,
+            );
+            let number = host_of(&c, s, call)?
+                .random_int(min, max)
+                .map_err(|error| throw(&c, &error))?;
+            #[allow(clippy::cast_precision_loss, reason = "between two safe integers")]
+            Ok(JsValue::new_number(c.clone(), number as f64))
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "world",
+        |c, s, call: u32, part: String| {
+            let json = host_of(&c, s, call)?
+                .world(&part)
+                .map_err(|error| throw(&c, &error))?;
+            to_js_lazy(&c, s, call, &json)
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "store",
+        |c, s, call: u32, method: String, arguments: JsValue<'js>| {
+            let arguments = argument(&c, arguments, "the argument")?;
+            let json = host_of(&c, s, call)?
+                .store(&method, &arguments)
+                .map_err(|error| throw(&c, &error))?;
+            to_js(&c, &json)
+        }
+    );
     function!(ctx, host, state, "settings", |c, s, call: u32| {
         let json = with_call(&c, s, call, |r| {
-            r.context.fields.iter().find(|(name, _)| *name == "userSettings").map(|(_, json)| json.clone())
+            r.context
+                .fields
+                .iter()
+                .find(|(name, _)| *name == "userSettings")
+                .map(|(_, json)| json.clone())
         })?;
-        to_js_lazy(&c, s, call, &json.unwrap_or_else(|| Json::from_value(json!({}))))
+        to_js_lazy(
+            &c,
+            s,
+            call,
+            &json.unwrap_or_else(|| Json::from_value(json!({}))),
+        )
     });
     function!(ctx, host, state, "watch", |c, s, call: u32| {
         with_call(&c, s, call, |r| {
@@ -200,29 +358,50 @@ fn context_functions<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>)
             r.cancel.is_cancelled()
         })
     });
-    function!(ctx, host, state, "request", |c, s, call: u32, kind: String, name: String, payload: JsValue<'js>| {
-        let payload = argument(&c, payload, "the argument")?;
-        let request = match kind.as_str() {
-            "toolCall" => HostRequest::ToolCall { name, arguments: payload },
-            "generateText" => HostRequest::GenerateText { options: payload },
-            "generateObject" => HostRequest::GenerateObject { options: payload },
-            _ => return Err(Exception::throw_internal(&c, "unknown host request")),
-        };
-        begin(&c, s, call, request)
-    });
+    function!(
+        ctx,
+        host,
+        state,
+        "request",
+        |c, s, call: u32, kind: String, name: String, payload: JsValue<'js>| {
+            let payload = argument(&c, payload, "the argument")?;
+            let request = match kind.as_str() {
+                "toolCall" => HostRequest::ToolCall {
+                    name,
+                    arguments: payload,
+                },
+                "generateText" => HostRequest::GenerateText { options: payload },
+                "generateObject" => HostRequest::GenerateObject { options: payload },
+                _ => return Err(Exception::throw_internal(&c, "unknown host request")),
+            };
+            begin(&c, s, call, request)
+        }
+    );
     Ok(())
 }
 
 /// Starts an operation that takes time; its promise is settled by a later message.
-fn begin<'js>(ctx: &Ctx<'js>, state: &State, call: u32, request: HostRequest) -> Result<JsValue<'js>> {
+fn begin<'js>(
+    ctx: &Ctx<'js>,
+    state: &State,
+    call: u32,
+    request: HostRequest,
+) -> Result<JsValue<'js>> {
     let host = host_of(ctx, state, call)?;
     if !with_call(ctx, state, call, |r| r.context.effects)? {
-        return Err(throw(ctx, &HostError::new("unavailable", "this call may not use tools or models")));
+        return Err(throw(
+            ctx,
+            &HostError::new("unavailable", "this call may not use tools or models"),
+        ));
     }
     if with_call(ctx, state, call, |r| r.pending_requests)? >= MAX_PENDING_REQUESTS {
         return Err(throw(
             ctx,
-            &HostError { name: "RangeError", code: "too-many-requests".into(), message: format!("at most {MAX_PENDING_REQUESTS} host calls may be in flight") },
+            &HostError {
+                name: "RangeError",
+                code: "too-many-requests".into(),
+                message: format!("at most {MAX_PENDING_REQUESTS} host calls may be in flight"),
+            },
         ));
     }
     let (promise, resolve, reject) = ctx.promise()?;
@@ -232,7 +411,12 @@ fn begin<'js>(ctx: &Ctx<'js>, state: &State, call: u32, request: HostRequest) ->
     let (queue, key, epoch) = (Arc::clone(&state.queue), state.key, state.epoch);
     let task = state.handle.spawn(async move {
         let result = future.await;
-        queue.push(Message::HostDone { key, epoch, operation, result });
+        queue.push(Message::HostDone {
+            key,
+            epoch,
+            operation,
+            result,
+        });
     });
     with_call(ctx, state, call, |r| {
         r.pending_requests += 1;
@@ -240,7 +424,11 @@ fn begin<'js>(ctx: &Ctx<'js>, state: &State, call: u32, request: HostRequest) ->
     })?;
     state.operations.borrow_mut().insert(
         operation,
-        Operation { call, resolve: Persistent::save(ctx, resolve), reject: Persistent::save(ctx, reject) },
+        Operation {
+            call,
+            resolve: Persistent::save(ctx, resolve),
+            reject: Persistent::save(ctx, reject),
+        },
     );
     Ok(promise.into_value())
 }
@@ -250,7 +438,10 @@ fn writable(ctx: &Ctx<'_>, state: &State, call: u32) -> Result<Arc<dyn CallHost>
     if with_call(ctx, state, call, |r| r.context.writable)? {
         return Ok(host);
     }
-    Err(throw(ctx, &HostError::new("read-only", "ctx.pluginData is read-only here")))
+    Err(throw(
+        ctx,
+        &HostError::new("read-only", "ctx.pluginData is read-only here"),
+    ))
 }
 
 fn safe_integer(ctx: &Ctx<'_>, value: &JsValue<'_>, what: &str) -> Result<i64> {
@@ -258,45 +449,116 @@ fn safe_integer(ctx: &Ctx<'_>, value: &JsValue<'_>, what: &str) -> Result<i64> {
     match value.as_number() {
         #[allow(clippy::cast_possible_truncation, reason = "a safe integer")]
         Some(n) if n.fract() == 0.0 && n.abs() <= SAFE => Ok(n as i64),
-        _ => Err(throw(ctx, &HostError { name: "RangeError", code: "invalid-input".into(), message: format!("{what} must be a safe integer") })),
+        _ => Err(throw(
+            ctx,
+            &HostError {
+                name: "RangeError",
+                code: "invalid-input".into(),
+                message: format!("{what} must be a safe integer"),
+            },
+        )),
     }
 }
 
 fn outcome_functions<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>) -> Result<()> {
-    function!(ctx, host, state, "done", |c, s, call: u32, value: JsValue<'js>| {
-        let Some(limit) = s.calls.borrow().get(&call).filter(|r| !r.over).map(|r| r.max_output_bytes) else { return Ok(()) };
-        let result = match from_js(&c, value, limit) {
-            Ok(json) => Ok(json),
-            Err(FromJsError::NotJson { path, message }) => Err(CallError::NotJson { path, message }),
-            Err(FromJsError::TooLarge) => Err(CallError::OutputTooLarge { limit_bytes: limit }),
-            // The turn ends with the reason of the interrupt.
-            Err(FromJsError::Exception) => return Err(rquickjs::Error::Exception),
-        };
-        finish(s, call, result);
-        Ok(())
-    });
-    function!(ctx, host, state, "fail", |c, s, call: u32, name: JsValue<'js>, code: JsValue<'js>, message: JsValue<'js>, stack: JsValue<'js>, details: JsValue<'js>| {
-        let read = |value: &JsValue<'js>| value.as_string().and_then(|t| t.to_string().ok()).map(|t| clip(t, MAX_ERROR_TEXT_BYTES));
-        let (name, code, message, stack) = (read(&name), read(&code), read(&message), read(&stack));
-        let (name, message) = (name.unwrap_or_else(|| "Error".to_owned()), message.unwrap_or_default());
-        // The engine throws `null` when it has no memory left for an error object.
-        let full = s.heap.refused() && (message == "out of memory" || name == "null");
-        let error = if full {
-            s.poisoned.set(true);
-            CallError::HeapLimit { limit_bytes: s.heap.limit() }
-        } else if name == "RangeError" && message == "Maximum call stack size exceeded" {
-            CallError::StackOverflow
-        } else {
-            let details = if details.is_undefined() { None } else { from_js(&c, details, MAX_ERROR_DETAILS_BYTES).ok() };
-            CallError::Thrown { name, code, message, stack: stack.map(|stack| tidy_stack(&stack)), details }
-        };
-        finish(s, call, Err(error));
-        Ok(())
-    });
-    function!(ctx, host, state, "loadFailed", |_c, s, message: String, stack: Opt<JsValue<'js>>| {
-        let place = stack.0.as_ref().and_then(JsValue::as_string).and_then(|t| t.to_string().ok()).map(|t| tidy_stack(&t));
+    function!(
+        ctx,
+        host,
+        state,
+        "done",
+        |c, s, call: u32, value: JsValue<'js>| {
+            let Some(limit) = s
+                .calls
+                .borrow()
+                .get(&call)
+                .filter(|r| !r.over)
+                .map(|r| r.max_output_bytes)
+            else {
+                return Ok(());
+            };
+            let result = match from_js(&c, value, limit) {
+                Ok(json) => Ok(json),
+                Err(FromJsError::NotJson { path, message }) => {
+                    Err(CallError::NotJson { path, message })
+                }
+                Err(FromJsError::TooLarge) => Err(CallError::OutputTooLarge { limit_bytes: limit }),
+                // The turn ends with the reason of the interrupt.
+                Err(FromJsError::Exception) => return Err(rquickjs::Error::Exception),
+            };
+            finish(s, call, result);
+            Ok(())
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "fail",
+        |c,
+         s,
+         call: u32,
+         name: JsValue<'js>,
+         code: JsValue<'js>,
+         message: JsValue<'js>,
+         stack: JsValue<'js>,
+         details: JsValue<'js>| {
+            let read = |value: &JsValue<'js>| {
+                value
+                    .as_string()
+                    .and_then(|t| t.to_string().ok())
+                    .map(|t| clip(t, MAX_ERROR_TEXT_BYTES))
+            };
+            let (name, code, message, stack) =
+                (read(&name), read(&code), read(&message), read(&stack));
+            let (name, message) = (
+                name.unwrap_or_else(|| "Error".to_owned()),
+                message.unwrap_or_default(),
+            );
+            // The engine throws `null` when it has no memory left for an error object.
+            let full = s.heap.refused() && (message == "out of memory" || name == "null");
+            let error = if full {
+                s.poisoned.set(true);
+                CallError::HeapLimit {
+                    limit_bytes: s.heap.limit(),
+                }
+            } else if name == "RangeError" && message == "Maximum call stack size exceeded" {
+                CallError::StackOverflow
+            } else {
+                let details = if details.is_undefined() {
+                    None
+                } else {
+                    from_js(&c, details, MAX_ERROR_DETAILS_BYTES).ok()
+                };
+                CallError::Thrown {
+                    name,
+                    code,
+                    message,
+                    stack: stack.map(|stack| tidy_stack(&stack)),
+                    details,
+                }
+            };
+            finish(s, call, Err(error));
+            Ok(())
+        }
+    );
+    function!(ctx, host, state, "loadFailed", |_c,
+                                               s,
+                                               message: String,
+                                               stack: Opt<
+        JsValue<'js>,
+    >| {
+        let place = stack
+            .0
+            .as_ref()
+            .and_then(JsValue::as_string)
+            .and_then(|t| t.to_string().ok())
+            .map(|t| tidy_stack(&t));
         let message = match place.as_deref().and_then(|stack| stack.lines().next()) {
-            Some(line) if !message.contains(':') || !line.is_empty() && !message.starts_with(line) => format!("{message} ({})", line.trim()),
+            Some(line)
+                if !message.contains(':') || !line.is_empty() && !message.starts_with(line) =>
+            {
+                format!("{message} ({})", line.trim())
+            }
             _ => message,
         };
         if let Some(running) = s.calls.borrow_mut().get_mut(&s.current.get()) {
@@ -323,7 +585,12 @@ fn finish(state: &State, call: u32, mut result: std::result::Result<Json, CallEr
 
 /// Drops the kernel's own lines: plugin authors see their files.
 fn tidy_stack(stack: &str) -> String {
-    stack.lines().filter(|line| !line.contains("covel:") && !line.contains("(native)")).map(str::trim_end).collect::<Vec<_>>().join("\n")
+    stack
+        .lines()
+        .filter(|line| !line.contains("covel:") && !line.contains("(native)"))
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn machine_functions<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>) -> Result<()> {
@@ -331,48 +598,128 @@ fn machine_functions<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>)
         // Host modules have no top-level await: they are evaluated when this returns.
         Module::import(&c, name).map(drop)
     });
-    function!(ctx, host, state, "setTimer", |c, s, ms: f64, repeat: bool| {
-        if s.timers.borrow().len() >= MAX_TIMERS {
-            return Err(Exception::throw_range(&c, &format!("at most {MAX_TIMERS} timers may be alive")));
+    function!(
+        ctx,
+        host,
+        state,
+        "setTimer",
+        |c, s, ms: f64, repeat: bool| {
+            if s.timers.borrow().len() >= MAX_TIMERS {
+                return Err(Exception::throw_range(
+                    &c,
+                    &format!("at most {MAX_TIMERS} timers may be alive"),
+                ));
+            }
+            let delay = Duration::from_micros(if ms.is_finite() && ms >= 1.0 {
+                (ms.min(2_147_483_647.0) * 1000.0) as u64
+            } else {
+                1000
+            });
+            let id = s.next_timer.get();
+            s.next_timer.set(id.wrapping_add(1).max(1));
+            s.timers.borrow_mut().insert(
+                id,
+                Timer {
+                    call: s.current.get(),
+                    every: repeat.then_some(delay),
+                },
+            );
+            s.new_timers.borrow_mut().push((id, Instant::now() + delay));
+            Ok(id)
         }
-        let delay = Duration::from_micros(if ms.is_finite() && ms >= 1.0 { (ms.min(2_147_483_647.0) * 1000.0) as u64 } else { 1000 });
-        let id = s.next_timer.get();
-        s.next_timer.set(id.wrapping_add(1).max(1));
-        s.timers.borrow_mut().insert(id, Timer { call: s.current.get(), every: repeat.then_some(delay) });
-        s.new_timers.borrow_mut().push((id, Instant::now() + delay));
-        Ok(id)
-    });
+    );
     function!(ctx, host, state, "clearTimer", |_c, s, id: JsValue<'js>| {
         if let Some(id) = id.as_number() {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an unknown id clears nothing")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "an unknown id clears nothing"
+            )]
             s.timers.borrow_mut().remove(&(id as u32));
         }
         Ok(())
     });
-    function!(ctx, host, state, "log", |c, s, level: u32, message: String, _meta: Opt<JsValue<'js>>| {
-        log(&c, s, s.current.get(), level, message, None)
-    });
-    function!(ctx, host, state, "logFor", |c, s, call: u32, level: u32, message: String, meta: JsValue<'js>| {
-        let meta = if meta.is_undefined() { None } else { Some(argument(&c, meta, "meta")?) };
-        log(&c, s, call, level, message, meta)
-    });
+    function!(
+        ctx,
+        host,
+        state,
+        "log",
+        |c, s, level: u32, message: String, _meta: Opt<JsValue<'js>>| {
+            log(&c, s, s.current.get(), level, message, None)
+        }
+    );
+    function!(
+        ctx,
+        host,
+        state,
+        "logFor",
+        |c, s, call: u32, level: u32, message: String, meta: JsValue<'js>| {
+            let meta = if meta.is_undefined() {
+                None
+            } else {
+                Some(argument(&c, meta, "meta")?)
+            };
+            log(&c, s, call, level, message, meta)
+        }
+    );
     function!(ctx, host, state, "randomBytes", |c, _s, length: usize| {
         if length > 65_536 {
-            return Err(Exception::throw_range(&c, "at most 65536 random bytes at once"));
+            return Err(Exception::throw_range(
+                &c,
+                "at most 65536 random bytes at once",
+            ));
         }
         let mut bytes = vec![0_u8; length];
-        getrandom::fill(&mut bytes).map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
         rquickjs::TypedArray::new(c.clone(), bytes).map(rquickjs::TypedArray::into_value)
     });
+    function!(
+        ctx,
+        host,
+        state,
+        "digest",
+        |c, _s, algorithm: String, data: rquickjs::TypedArray<'js, u8>, key: JsValue<'js>| {
+            let key = if key.is_undefined() {
+                None
+            } else {
+                Some(rquickjs::TypedArray::<u8>::from_js(&c, key)?)
+            };
+            let found = digest::digest(
+                &algorithm,
+                &bytes::copy(&data),
+                key.as_ref().map(bytes::copy).as_deref(),
+            );
+            match found {
+                Some(bytes) => rquickjs::TypedArray::new(c.clone(), bytes)
+                    .map(rquickjs::TypedArray::into_value),
+                None => Err(throw(
+                    &c,
+                    &HostError::new(
+                        "invalid-input",
+                        format!("unknown digest {algorithm}; use {}", digest::NAMES),
+                    ),
+                )),
+            }
+        }
+    );
     function!(ctx, host, state, "randomUuid", |c, _s| {
         let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes).map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
         Ok(uuid_text(bytes))
     });
     Ok(())
 }
 
-fn log(_ctx: &Ctx<'_>, state: &State, call: u32, level: u32, message: String, meta: Option<Json>) -> Result<()> {
+fn log(
+    _ctx: &Ctx<'_>,
+    state: &State,
+    call: u32,
+    level: u32,
+    message: String,
+    meta: Option<Json>,
+) -> Result<()> {
     let message = clip(message, MAX_LOG_BYTES);
     let level = match level {
         0 => LogLevel::Debug,

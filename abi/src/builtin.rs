@@ -8,16 +8,24 @@ pub(crate) const IMPORTABLE: &str = "`@covel/plugin-handlers-utils` (and /extens
 
 /// The source of a host module.
 pub(crate) fn source(name: &str) -> Option<&'static str> {
-    MODULES.iter().find(|(n, _)| *n == name).map(|(_, source)| *source)
+    MODULES
+        .iter()
+        .find(|(n, _)| *n == name)
+        .map(|(_, source)| *source)
 }
 
 /// The host module plugin code means by a bare specifier. `covel:` modules are the kernel's own.
 pub(crate) fn importable(specifier: &str) -> Option<&'static str> {
     let wanted = match specifier {
         "zod/v4" => "zod",
-        "assert" | "buffer" | "crypto" | "path" | "timers" | "url" | "util" => return importable(&format!("node:{specifier}")),
+        "assert" | "buffer" | "crypto" | "path" | "timers" | "url" | "util" => {
+            return importable(&format!("node:{specifier}"));
+        }
         "node:assert/strict" | "assert/strict" => "node:assert",
         other => other,
     };
-    MODULES.iter().map(|(name, _)| *name).find(|name| *name == wanted && !name.starts_with("covel:"))
+    MODULES
+        .iter()
+        .map(|(name, _)| *name)
+        .find(|name| *name == wanted && !name.starts_with("covel:"))
 }

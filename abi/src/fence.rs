@@ -30,7 +30,12 @@ pub(crate) struct Fence {
 
 impl Fence {
     pub(crate) fn new(pulse: Arc<Pulse>) -> Self {
-        Self { deadline: Cell::new(None), cancel: RefCell::new(None), tripped: Cell::new(None), pulse }
+        Self {
+            deadline: Cell::new(None),
+            cancel: RefCell::new(None),
+            tripped: Cell::new(None),
+            pulse,
+        }
     }
 
     pub(crate) fn enter(&self, deadline: Instant, cancel: Option<CancellationToken>) {
@@ -56,12 +61,19 @@ impl Fence {
         if self.tripped.get().is_some() {
             return true;
         }
-        let Some(deadline) = self.deadline.get() else { return false };
+        let Some(deadline) = self.deadline.get() else {
+            return false;
+        };
         let trip = if self.pulse.abandoned() {
             Trip::Abandoned
         } else if Instant::now() >= deadline {
             Trip::Timeout
-        } else if self.cancel.borrow().as_ref().is_some_and(CancellationToken::is_cancelled) {
+        } else if self
+            .cancel
+            .borrow()
+            .as_ref()
+            .is_some_and(CancellationToken::is_cancelled)
+        {
             Trip::Cancelled
         } else {
             return false;

@@ -21,8 +21,17 @@ pub(crate) enum FromJsError {
 }
 
 /// Converts a value, counting its size in bytes of JSON against `limit`. Getters and proxies may run plugin code.
-pub(crate) fn from_js<'js>(ctx: &Ctx<'js>, value: JsValue<'js>, limit: usize) -> Result<Json, FromJsError> {
-    let mut walk = Walk { ctx, left: limit, path: Vec::new(), open: Vec::new() };
+pub(crate) fn from_js<'js>(
+    ctx: &Ctx<'js>,
+    value: JsValue<'js>,
+    limit: usize,
+) -> Result<Json, FromJsError> {
+    let mut walk = Walk {
+        ctx,
+        left: limit,
+        path: Vec::new(),
+        open: Vec::new(),
+    };
     Ok(Json::from_value(walk.value(value)?.unwrap_or(Value::Null)))
 }
 
@@ -52,7 +61,10 @@ impl<'js> Walk<'_, 'js> {
                 Step::Key(key) => path.push_str(&format!("[{key:?}]")),
             }
         }
-        Err(FromJsError::NotJson { path, message: message.into() })
+        Err(FromJsError::NotJson {
+            path,
+            message: message.into(),
+        })
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), FromJsError> {
@@ -74,10 +86,10 @@ impl<'js> Walk<'_, 'js> {
                     self.ctx.throw(thrown);
                     return Err(FromJsError::Exception);
                 }
-                let text = thrown
-                    .as_exception()
-                    .and_then(|e| e.message())
-                    .map_or_else(|| "reading it threw".to_owned(), |m| format!("reading it threw: {m}"));
+                let text = thrown.as_exception().and_then(|e| e.message()).map_or_else(
+                    || "reading it threw".to_owned(),
+                    |m| format!("reading it threw: {m}"),
+                );
                 self.refuse(text)
             }
             Err(error) => self.refuse(format!("it cannot be read: {error}")),
@@ -87,7 +99,9 @@ impl<'js> Walk<'_, 'js> {
     fn string(&mut self, text: &JsString<'js>) -> Result<String, FromJsError> {
         match text.to_string() {
             Ok(text) => Ok(text),
-            Err(rquickjs::Error::Utf8(_)) => self.refuse("a string with an unpaired surrogate, which JSON text cannot hold"),
+            Err(rquickjs::Error::Utf8(_)) => {
+                self.refuse("a string with an unpaired surrogate, which JSON text cannot hold")
+            }
             Err(error) => self.engine(Err(error)),
         }
     }
@@ -118,7 +132,9 @@ impl<'js> Walk<'_, 'js> {
                 Ok(Some(Value::Number(normal_number(number))))
             }
             Type::String => {
-                let Some(text) = value.as_string() else { return Ok(None) };
+                let Some(text) = value.as_string() else {
+                    return Ok(None);
+                };
                 let text = self.string(text)?;
                 self.spend(text.len() + 2)?;
                 Ok(Some(Value::String(text)))
@@ -133,7 +149,9 @@ impl<'js> Walk<'_, 'js> {
     }
 
     fn composite(&mut self, value: JsValue<'js>) -> Result<Option<Value>, FromJsError> {
-        let Some(object) = value.into_object() else { return self.refuse("not a JSON value") };
+        let Some(object) = value.into_object() else {
+            return self.refuse("not a JSON value");
+        };
         if self.open.len() >= MAX_JSON_DEPTH {
             return self.refuse(format!("nested deeper than {MAX_JSON_DEPTH} levels"));
         }
@@ -142,14 +160,22 @@ impl<'js> Walk<'_, 'js> {
         }
         self.spend(2)?;
         self.open.push(object.clone());
-        let result = if object.is_array() { self.array(object) } else { self.object(object) };
+        let result = if object.is_array() {
+            self.array(object)
+        } else {
+            self.object(object)
+        };
         self.open.pop();
         result.map(Some)
     }
 
     fn array(&mut self, object: Object<'js>) -> Result<Value, FromJsError> {
         let length: f64 = self.engine(object.get("length"))?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an array length is an integer below 2^32")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an array length is an integer below 2^32"
+        )]
         let length = length as usize;
         // Each element takes at least two bytes, so a sparse array of length 4e9 is refused before it is walked.
         if length.saturating_mul(2) > self.left.saturating_add(1) {
@@ -189,34 +215,70 @@ impl<'js> Walk<'_, 'js> {
     /// Only plain data passes: an object that would print as something else (`Date`, `Map`, a `toJSON` method) is refused
     /// instead of being quietly emptied.
     fn check_class(&self, object: &Object<'js>) -> Result<(), FromJsError> {
-        let Some(prototype) = object.get_prototype() else { return Ok(()) };
+        let Some(prototype) = object.get_prototype() else {
+            return Ok(());
+        };
         if prototype.get_prototype().is_none() && !object.is_proxy() {
             return Ok(());
         }
         let to_json: JsValue<'js> = self.engine(object.get("toJSON"))?;
         let constructor: Option<Object<'js>> = self.engine(object.get("constructor"))?;
         let name: Option<String> = match constructor {
-            Some(constructor) => self.engine(constructor.get::<_, JsValue<'js>>("name"))?.as_string().and_then(|n| n.to_string().ok()),
+            Some(constructor) => self
+                .engine(constructor.get::<_, JsValue<'js>>("name"))?
+                .as_string()
+                .and_then(|n| n.to_string().ok()),
             None => None,
         };
         let name = name.unwrap_or_else(|| "a class".to_owned());
         if to_json.is_function() {
-            return self.refuse(format!("an instance of {name} is not plain data; convert it first"));
+            return self.refuse(format!(
+                "an instance of {name} is not plain data; convert it first"
+            ));
         }
         const NOT_DATA: &[&str] = &[
-            "Map", "Set", "WeakMap", "WeakSet", "WeakRef", "RegExp", "ArrayBuffer", "SharedArrayBuffer", "DataView", "Number",
-            "String", "Boolean", "Symbol", "BigInt", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
-            "Int32Array", "Uint32Array", "BigInt64Array", "BigUint64Array", "Float16Array", "Float32Array", "Float64Array",
+            "Map",
+            "Set",
+            "WeakMap",
+            "WeakSet",
+            "WeakRef",
+            "RegExp",
+            "ArrayBuffer",
+            "SharedArrayBuffer",
+            "DataView",
+            "Number",
+            "String",
+            "Boolean",
+            "Symbol",
+            "BigInt",
+            "Int8Array",
+            "Uint8Array",
+            "Uint8ClampedArray",
+            "Int16Array",
+            "Uint16Array",
+            "Int32Array",
+            "Uint32Array",
+            "BigInt64Array",
+            "BigUint64Array",
+            "Float16Array",
+            "Float32Array",
+            "Float64Array",
         ];
         if NOT_DATA.contains(&name.as_str()) {
-            return self.refuse(format!("an instance of {name} is not JSON; convert it first"));
+            return self.refuse(format!(
+                "an instance of {name} is not JSON; convert it first"
+            ));
         }
         Ok(())
     }
 }
 
 fn is_plain_name(key: &str) -> bool {
-    !key.is_empty() && !key.starts_with(|c: char| c.is_ascii_digit()) && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')
+    !key.is_empty()
+        && !key.starts_with(|c: char| c.is_ascii_digit())
+        && key
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')
 }
 
 fn js_number(number: f64) -> &'static str {

@@ -77,7 +77,14 @@ pub struct GenerationSpec {
 impl GenerationSpec {
     /// A package without an entry.
     pub fn new(plugin_id: PluginId, generation: u64, files: Arc<dyn ModuleFiles>) -> Self {
-        Self { plugin_id, generation, files, entry: None, declared: Declared::default(), heap_limit_bytes: None }
+        Self {
+            plugin_id,
+            generation,
+            files,
+            entry: None,
+            declared: Declared::default(),
+            heap_limit_bytes: None,
+        }
     }
 }
 
@@ -175,7 +182,11 @@ impl Registrations {
     /// The first declaration without a registration, or services that do not match theirs.
     pub(crate) fn check_complete(&self, declared: &Declared) -> Result<(), LoadError> {
         let missing = |what: &str, name: &str| {
-            Err(LoadError::Registration { message: format!("the manifest declares {what} `{name}`, but the entry does not register it") })
+            Err(LoadError::Registration {
+                message: format!(
+                    "the manifest declares {what} `{name}`, but the entry does not register it"
+                ),
+            })
         };
         for name in &declared.tools {
             if !self.tools.iter().any(|t| t.name == *name) {
@@ -188,7 +199,11 @@ impl Registrations {
             }
         }
         for (event, enforce) in &declared.hooks {
-            if !self.hooks.iter().any(|h| h.event == *event && h.enforce == *enforce) {
+            if !self
+                .hooks
+                .iter()
+                .any(|h| h.event == *event && h.enforce == *enforce)
+            {
                 return missing("hook", &format!("{event} ({enforce})"));
             }
         }
@@ -221,7 +236,10 @@ impl Registrations {
             write: s.write,
         }));
         for service in wanted.keys().chain(found.keys()).collect::<BTreeSet<_>>() {
-            let (w, f) = (wanted.get(service).copied().unwrap_or(0), found.get(service).copied().unwrap_or(0));
+            let (w, f) = (
+                wanted.get(service).copied().unwrap_or(0),
+                found.get(service).copied().unwrap_or(0),
+            );
             if w != f {
                 return Err(LoadError::Registration {
                     message: format!(
@@ -325,7 +343,13 @@ impl Generation {
             return CloseReport::default();
         }
         let (reply, done) = oneshot::channel();
-        self.0.host.send(self.0.slot, Message::Close { key: self.0.key, reply: Some(reply) });
+        self.0.host.send(
+            self.0.slot,
+            Message::Close {
+                key: self.0.key,
+                reply: Some(reply),
+            },
+        );
         done.await.unwrap_or_default()
     }
 }
@@ -333,13 +357,22 @@ impl Generation {
 impl Drop for GenerationInner {
     fn drop(&mut self) {
         if !self.closed.swap(true, Ordering::SeqCst) {
-            self.host.send(self.slot, Message::Close { key: self.key, reply: None });
+            self.host.send(
+                self.slot,
+                Message::Close {
+                    key: self.key,
+                    reply: None,
+                },
+            );
         }
     }
 }
 
 impl fmt::Debug for Generation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Generation").field("plugin_id", self.plugin_id()).field("number", &self.number()).finish_non_exhaustive()
+        f.debug_struct("Generation")
+            .field("plugin_id", self.plugin_id())
+            .field("number", &self.number())
+            .finish_non_exhaustive()
     }
 }

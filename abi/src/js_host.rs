@@ -21,7 +21,10 @@ use crate::{
     error::LoadError,
     generation::{Generation, GenerationInner, GenerationSpec},
     isolate::Sizes,
-    limits::{DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, DEFAULT_WORKERS, STUCK_GRACE, WATCHDOG_PERIOD, WORKER_STACK_HEADROOM},
+    limits::{
+        DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, DEFAULT_WORKERS, STUCK_GRACE, WATCHDOG_PERIOD,
+        WORKER_STACK_HEADROOM,
+    },
     queue::{Message, Queue},
     worker::{Shared, Waiting, Worker, answer},
 };
@@ -42,7 +45,12 @@ pub struct JsOptions {
 
 impl Default for JsOptions {
     fn default() -> Self {
-        Self { workers: DEFAULT_WORKERS, heap_limit_bytes: DEFAULT_HEAP_BYTES, stack_limit_bytes: DEFAULT_STACK_BYTES, runtime: None }
+        Self {
+            workers: DEFAULT_WORKERS,
+            heap_limit_bytes: DEFAULT_HEAP_BYTES,
+            stack_limit_bytes: DEFAULT_STACK_BYTES,
+            runtime: None,
+        }
     }
 }
 
@@ -76,29 +84,50 @@ impl JsHost {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(options: JsOptions) -> Result<Self, LoadError> {
-        let internal = |error: std::io::Error| LoadError::Internal { message: format!("the plugin host does not start: {error}") };
+        let internal = |error: std::io::Error| LoadError::Internal {
+            message: format!("the plugin host does not start: {error}"),
+        };
         let mut own_runtime = None;
         let handle = match options.runtime.or_else(|| Handle::try_current().ok()) {
             Some(handle) => handle,
             None => {
-                let runtime =
-                    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().thread_name("covel-host").build().map_err(internal)?;
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(1)
+                    .enable_all()
+                    .thread_name("covel-host")
+                    .build()
+                    .map_err(internal)?;
                 own_runtime.insert(runtime).handle().clone()
             }
         };
-        let slots = (0..options.workers.max(1)).map(|_| WorkerSlot { queue: Arc::default(), shared: Mutex::new(Shared::new()) }).collect();
+        let slots = (0..options.workers.max(1))
+            .map(|_| WorkerSlot {
+                queue: Arc::default(),
+                shared: Mutex::new(Shared::new()),
+            })
+            .collect();
         let pool = Arc::new(Pool {
             slots,
-            sizes: Sizes { heap: options.heap_limit_bytes, stack: options.stack_limit_bytes },
+            sizes: Sizes {
+                heap: options.heap_limit_bytes,
+                stack: options.stack_limit_bytes,
+            },
             handle,
             stop: AtomicBool::new(false),
             replaced: AtomicU64::new(0),
         });
-        let host = Self(Arc::new(HostInner { pool: Arc::clone(&pool), next_key: AtomicU64::new(1), own_runtime: Mutex::new(own_runtime) }));
+        let host = Self(Arc::new(HostInner {
+            pool: Arc::clone(&pool),
+            next_key: AtomicU64::new(1),
+            own_runtime: Mutex::new(own_runtime),
+        }));
         for index in 0..pool.slots.len() {
             pool.spawn(index).map_err(internal)?;
         }
-        thread::Builder::new().name("covel-js-watch".into()).spawn(move || watch(&pool)).map_err(internal)?;
+        thread::Builder::new()
+            .name("covel-js-watch".into())
+            .spawn(move || watch(&pool))
+            .map_err(internal)?;
         Ok(host)
     }
 
@@ -120,7 +149,13 @@ impl JsHost {
             host: Arc::clone(&self.0),
         };
         let (reply, loaded) = oneshot::channel();
-        self.0.send(inner.slot, Message::Load { blueprint: inner.blueprint(), reply });
+        self.0.send(
+            inner.slot,
+            Message::Load {
+                blueprint: inner.blueprint(),
+                reply,
+            },
+        );
         // A caller that stops waiting drops `inner`, which closes what was loaded.
         match loaded.await {
             Ok(Ok(())) => Ok(Generation(Arc::new(inner))),
@@ -140,7 +175,12 @@ impl JsHost {
         per_worker.resize_with(pool.slots.len(), Vec::new);
         for call in batch {
             if call.generation.0.closed.load(Ordering::SeqCst) || pool.stop.load(Ordering::SeqCst) {
-                let _ = call.reply.send((call.tag, Err(CallError::Load { message: "the generation is closed".into() })));
+                let _ = call.reply.send((
+                    call.tag,
+                    Err(CallError::Load {
+                        message: "the generation is closed".into(),
+                    }),
+                ));
                 continue;
             }
             per_worker[call.generation.0.slot].push(Message::Call(Box::new(call)));
@@ -158,10 +198,26 @@ impl JsHost {
     /// See [`CallError`].
     pub async fn call(&self, request: CallRequest) -> Result<CallOutput, CallError> {
         let (reply, mut answers) = mpsc::unbounded_channel();
-        let CallRequest { generation, target, context, host, limits, cancel } = request;
+        let CallRequest {
+            generation,
+            target,
+            context,
+            host,
+            limits,
+            cancel,
+        } = request;
         let cancel = cancel.child_token();
         let guard = cancel.clone().drop_guard();
-        self.submit(vec![Call { generation, target, context, host, limits, cancel, tag: 0, reply }]);
+        self.submit(vec![Call {
+            generation,
+            target,
+            context,
+            host,
+            limits,
+            cancel,
+            tag: 0,
+            reply,
+        }]);
         let answer = answers.recv().await;
         drop(guard.disarm());
         answer.map_or(Err(CallError::WorkerLost), |(_, result)| result)
@@ -170,7 +226,13 @@ impl JsHost {
     /// Heap bytes in use by a generation's isolate; `None` when it has none at present.
     pub async fn heap_used(&self, generation: &Generation) -> Option<u64> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(generation.0.slot, Message::Memory { key: generation.0.key, reply });
+        self.0.send(
+            generation.0.slot,
+            Message::Memory {
+                key: generation.0.key,
+                reply,
+            },
+        );
         answer.await.ok().flatten()
     }
 
@@ -219,8 +281,15 @@ impl Drop for HostInner {
 
 impl Pool {
     fn spawn(&self, index: usize) -> std::io::Result<()> {
-        let Some(slot) = self.slots.get(index) else { return Ok(()) };
-        let (queue, shared, handle, sizes) = (Arc::clone(&slot.queue), Arc::clone(&slot.shared.lock()), self.handle.clone(), self.sizes);
+        let Some(slot) = self.slots.get(index) else {
+            return Ok(());
+        };
+        let (queue, shared, handle, sizes) = (
+            Arc::clone(&slot.queue),
+            Arc::clone(&slot.shared.lock()),
+            self.handle.clone(),
+            self.sizes,
+        );
         thread::Builder::new()
             .name(format!("covel-js-{index}"))
             .stack_size(sizes.stack + WORKER_STACK_HEADROOM)
@@ -244,7 +313,10 @@ fn watch(pool: &Arc<Pool>) {
                 std::mem::replace(&mut *shared, Shared::new())
             };
             pool.replaced.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(worker = index, "a worker stuck in a native builtin is replaced");
+            tracing::warn!(
+                worker = index,
+                "a worker stuck in a native builtin is replaced"
+            );
             let culprit = stuck.running.load(Ordering::Relaxed);
             let waiting: Vec<_> = stuck.waiting.lock().drain().collect();
             if let Err(error) = pool.spawn(index) {
@@ -252,9 +324,9 @@ fn watch(pool: &Arc<Pool>) {
             }
             for (id, waiting) in waiting {
                 let error = match &waiting {
-                    Waiting::Call { limit, .. } if u64::from(id) == culprit => {
-                        CallError::Timeout { limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX) }
-                    }
+                    Waiting::Call { limit, .. } if u64::from(id) == culprit => CallError::Timeout {
+                        limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+                    },
                     _ => CallError::WorkerLost,
                 };
                 answer(waiting, Err(error));

@@ -6,6 +6,7 @@
 mod bindings;
 mod builtin;
 pub mod call;
+mod digest;
 mod document;
 mod engine;
 pub mod error;
@@ -25,8 +26,8 @@ mod worker;
 pub use call::{Call, CallContext, CallError, CallLimits, CallOutput, CallTarget};
 pub use error::LoadError;
 pub use generation::{
-    ActionInfo, CloseReport, Declared, DeclaredService, Generation, GenerationSpec, HookInfo, ModuleFiles, Registrations, ServiceInfo,
-    ToolInfo,
+    ActionInfo, CloseReport, Declared, DeclaredService, Generation, GenerationSpec, HookInfo,
+    ModuleFiles, Registrations, ServiceInfo, ToolInfo,
 };
 pub use host::{CallHost, DataRow, HostError, HostRequest, LogLevel};
 pub use js_host::{CallRequest, JsHost, JsOptions};

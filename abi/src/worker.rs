@@ -24,13 +24,19 @@ use crate::{
     fence::Trip,
     generation::{Blueprint, CloseReport},
     isolate::{Isolate, IsolateParts, Running, Sizes},
-    limits::{BACKGROUND_TURN_LIMIT, CLEANUP_LIMIT, ENTRY_LIMIT, MAX_HOST_ARGUMENT_BYTES, MAX_STRIKES},
+    limits::{
+        BACKGROUND_TURN_LIMIT, CLEANUP_LIMIT, ENTRY_LIMIT, MAX_HOST_ARGUMENT_BYTES, MAX_STRIKES,
+    },
     queue::{Message, Popped, Pulse, Queue},
 };
 
 /// Who waits for a call. It lives outside the thread, so that the watchdog can answer for a thread that is stuck.
 pub(crate) enum Waiting {
-    Call { tag: u32, reply: mpsc::UnboundedSender<(u32, Result<CallOutput, CallError>)>, limit: Duration },
+    Call {
+        tag: u32,
+        reply: mpsc::UnboundedSender<(u32, Result<CallOutput, CallError>)>,
+        limit: Duration,
+    },
     Load(oneshot::Sender<Result<(), LoadError>>),
     Close(Option<oneshot::Sender<CloseReport>>),
     /// The entry of an isolate that replaces another.
@@ -47,7 +53,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { pulse: Pulse::new(), waiting: Mutex::default(), running: AtomicU64::new(0) })
+        Arc::new(Self {
+            pulse: Pulse::new(),
+            waiting: Mutex::default(),
+            running: AtomicU64::new(0),
+        })
     }
 }
 
@@ -81,8 +91,22 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(queue: Arc<Queue>, shared: Arc<Shared>, handle: Handle, sizes: Sizes) -> Self {
-        Self { queue, shared, handle, sizes, isolates: HashMap::new(), alarms: BinaryHeap::new(), next_call: 1, next_epoch: 1 }
+    pub(crate) fn new(
+        queue: Arc<Queue>,
+        shared: Arc<Shared>,
+        handle: Handle,
+        sizes: Sizes,
+    ) -> Self {
+        Self {
+            queue,
+            shared,
+            handle,
+            sizes,
+            isolates: HashMap::new(),
+            alarms: BinaryHeap::new(),
+            next_call: 1,
+            next_epoch: 1,
+        }
     }
 
     pub(crate) fn run(mut self) {
@@ -102,16 +126,28 @@ impl Worker {
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Load { blueprint, reply } => self.load(blueprint, Waiting::Load(reply), Vec::new()),
+            Message::Load { blueprint, reply } => {
+                self.load(blueprint, Waiting::Load(reply), Vec::new())
+            }
             Message::Call(call) => self.call(*call),
-            Message::HostDone { key, epoch, operation, result } => {
-                let Some(slot) = self.live(key, epoch) else { return };
+            Message::HostDone {
+                key,
+                epoch,
+                operation,
+                result,
+            } => {
+                let Some(slot) = self.live(key, epoch) else {
+                    return;
+                };
                 if let Some((call, trip)) = slot.isolate.settle_operation(operation, result) {
                     self.after(key, call, trip);
                 }
             }
             Message::Cancel { key, epoch, call } => {
-                if self.live(key, epoch).is_some_and(|slot| slot.isolate.state.calls.borrow().contains_key(&call)) {
+                if self
+                    .live(key, epoch)
+                    .is_some_and(|slot| slot.isolate.state.calls.borrow().contains_key(&call))
+                {
                     self.interrupt(key, call, Trip::Cancelled);
                 }
             }
@@ -123,7 +159,9 @@ impl Worker {
     }
 
     fn live(&mut self, key: u64, epoch: u64) -> Option<&mut Slot> {
-        self.isolates.get_mut(&key).filter(|slot| slot.isolate.state.epoch == epoch)
+        self.isolates
+            .get_mut(&key)
+            .filter(|slot| slot.isolate.state.epoch == epoch)
     }
 
     fn call_id(&mut self) -> u32 {
@@ -149,7 +187,12 @@ impl Worker {
             Ok(isolate) => isolate,
             Err(message) => {
                 for call in calls {
-                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: message.clone() })));
+                    let _ = call.reply.send((
+                        call.tag,
+                        Err(CallError::Load {
+                            message: message.clone(),
+                        }),
+                    ));
                 }
                 if let Waiting::Load(reply) = waiting {
                     let _ = reply.send(Err(LoadError::Internal { message }));
@@ -158,12 +201,19 @@ impl Worker {
             }
         };
         let entry = blueprint.spec.entry.clone();
-        let phase = if entry.is_some() { Phase::Starting(calls) } else { Phase::Ready };
+        let phase = if entry.is_some() {
+            Phase::Starting(calls)
+        } else {
+            Phase::Ready
+        };
         self.isolates.insert(key, Slot { isolate, phase });
         match entry {
             Some(entry) => self.begin(key, "entry", &entry, ENTRY_LIMIT, waiting),
             None => {
-                let complete = blueprint.registered.get_or_init(Default::default).check_complete(&blueprint.spec.declared);
+                let complete = blueprint
+                    .registered
+                    .get_or_init(Default::default)
+                    .check_complete(&blueprint.spec.declared);
                 if complete.is_err() {
                     self.isolates.remove(&key);
                 }
@@ -213,20 +263,48 @@ impl Worker {
                 if self.isolates.contains_key(&key) {
                     self.start_call(key, call);
                 } else {
-                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: "the isolate cannot be made".into() })));
+                    let _ = call.reply.send((
+                        call.tag,
+                        Err(CallError::Load {
+                            message: "the isolate cannot be made".into(),
+                        }),
+                    ));
                 }
             }
-            Some(Slot { phase: Phase::Starting(calls), .. }) => calls.push(call),
-            Some(Slot { phase: Phase::Closing, .. }) => {
-                let _ = call.reply.send((call.tag, Err(CallError::Load { message: "the generation is closed".into() })));
+            Some(Slot {
+                phase: Phase::Starting(calls),
+                ..
+            }) => calls.push(call),
+            Some(Slot {
+                phase: Phase::Closing,
+                ..
+            }) => {
+                let _ = call.reply.send((
+                    call.tag,
+                    Err(CallError::Load {
+                        message: "the generation is closed".into(),
+                    }),
+                ));
             }
-            Some(Slot { phase: Phase::Ready, .. }) => self.start_call(key, call),
+            Some(Slot {
+                phase: Phase::Ready,
+                ..
+            }) => self.start_call(key, call),
         }
     }
 
     fn start_call(&mut self, key: u64, call: Call) {
         let id = self.call_id();
-        let Call { generation, target, context, host, limits, cancel, tag, reply } = call;
+        let Call {
+            generation,
+            target,
+            context,
+            host,
+            limits,
+            cancel,
+            tag,
+            reply,
+        } = call;
         let running = Running {
             host: Some(host),
             context,
@@ -248,13 +326,34 @@ impl Worker {
             CallTarget::Tool { name } => ("tool", name),
             CallTarget::Rpc { action } => ("rpc", action),
         };
-        self.launch(key, id, kind, name, running, Waiting::Call { tag, reply, limit: limits.timeout });
+        self.launch(
+            key,
+            id,
+            kind,
+            name,
+            running,
+            Waiting::Call {
+                tag,
+                reply,
+                limit: limits.timeout,
+            },
+        );
         drop(generation);
     }
 
-    fn launch(&mut self, key: u64, id: u32, kind: &str, name: &str, running: Running, waiting: Waiting) {
+    fn launch(
+        &mut self,
+        key: u64,
+        id: u32,
+        kind: &str,
+        name: &str,
+        running: Running,
+        waiting: Waiting,
+    ) {
         self.shared.waiting.lock().insert(id, waiting);
-        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return;
+        };
         slot.isolate.state.calls.borrow_mut().insert(id, running);
         self.shared.running.store(u64::from(id), Ordering::Relaxed);
         let trip = slot.isolate.start(id, kind, name);
@@ -264,11 +363,20 @@ impl Worker {
 
     /// A call that has not ended waits for the host or a timer: its deadline and its cancellation must end the wait.
     fn park(&mut self, key: u64, call: u32) {
-        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return;
+        };
         let state = &slot.isolate.state;
         let mut calls = state.calls.borrow_mut();
-        let Some(running) = calls.get_mut(&call) else { return };
-        self.alarms.push(Reverse((running.deadline, key, state.epoch, Alarm::Deadline(call))));
+        let Some(running) = calls.get_mut(&call) else {
+            return;
+        };
+        self.alarms.push(Reverse((
+            running.deadline,
+            key,
+            state.epoch,
+            Alarm::Deadline(call),
+        )));
         let (cancel, queue, epoch) = (running.cancel.clone(), Arc::clone(&self.queue), state.epoch);
         let task = self.handle.spawn(async move {
             cancel.cancelled().await;
@@ -285,7 +393,9 @@ impl Worker {
                 return;
             }
             self.alarms.pop();
-            let Some(slot) = self.live(key, epoch) else { continue };
+            let Some(slot) = self.live(key, epoch) else {
+                continue;
+            };
             match alarm {
                 Alarm::Timer(timer) => {
                     if let Some((call, trip)) = slot.isolate.fire(timer, BACKGROUND_TURN_LIMIT) {
@@ -303,30 +413,50 @@ impl Worker {
 
     /// Ends a call that has not answered.
     fn interrupt(&mut self, key: u64, call: u32, trip: Trip) {
-        let Some(slot) = self.isolates.get_mut(&key) else { return };
-        let Some(limit) = slot.isolate.state.calls.borrow().get(&call).map(|r| r.limit) else { return };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return;
+        };
+        let Some(limit) = slot
+            .isolate
+            .state
+            .calls
+            .borrow()
+            .get(&call)
+            .map(|r| r.limit)
+        else {
+            return;
+        };
         let error = match trip {
-            Trip::Timeout | Trip::Abandoned => CallError::Timeout { limit_ms: millis(limit) },
+            Trip::Timeout | Trip::Abandoned => CallError::Timeout {
+                limit_ms: millis(limit),
+            },
             Trip::Cancelled => CallError::Cancelled,
         };
         self.end(key, call, Err(error));
-        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return;
+        };
         let (name, message) = match trip {
             Trip::Timeout | Trip::Abandoned => ("TimeoutError", "the call took too long"),
             Trip::Cancelled => ("AbortError", "the call was cancelled"),
         };
-        let trip = slot.isolate.abort(call, name, message, BACKGROUND_TURN_LIMIT);
+        let trip = slot
+            .isolate
+            .abort(call, name, message, BACKGROUND_TURN_LIMIT);
         self.after(key, 0, trip);
     }
 
     /// After every turn: answers what ended, keeps new timers, replaces an isolate that cannot go on.
     fn after(&mut self, key: u64, call: u32, trip: Option<Trip>) {
         self.shared.running.store(0, Ordering::Relaxed);
-        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return;
+        };
         let state = std::rc::Rc::clone(&slot.isolate.state);
         let epoch = state.epoch;
         for (timer, at) in state.new_timers.borrow_mut().drain(..) {
-            self.alarms.push(Reverse((at, key, epoch, Alarm::Timer(timer))));
+            self.alarms
+                .push(Reverse((at, key, epoch, Alarm::Timer(timer))));
         }
         let finished: Vec<_> = state.finished.borrow_mut().drain(..).collect();
         if !finished.is_empty() && trip.is_none() {
@@ -353,7 +483,9 @@ impl Worker {
         if self.live(key, epoch).is_none() {
             return;
         }
-        let Some(slot) = self.isolates.remove(&key) else { return };
+        let Some(slot) = self.isolates.remove(&key) else {
+            return;
+        };
         let state = std::rc::Rc::clone(&slot.isolate.state);
         tracing::warn!(plugin = %state.blueprint.spec.plugin_id, "an isolate is replaced");
         let ids: Vec<u32> = state.calls.borrow().keys().copied().collect();
@@ -361,7 +493,11 @@ impl Worker {
         drop(slot.isolate);
         for id in ids {
             let waiting = self.shared.waiting.lock().remove(&id);
-            let error = if id == culprit { CallError::HeapLimit { limit_bytes: heap } } else { CallError::IsolateLost };
+            let error = if id == culprit {
+                CallError::HeapLimit { limit_bytes: heap }
+            } else {
+                CallError::IsolateLost
+            };
             if let Some(waiting) = waiting {
                 answer(waiting, Err(error));
             }
@@ -375,11 +511,15 @@ impl Worker {
 
     /// A call has its result.
     fn end(&mut self, key: u64, id: u32, result: Result<Json, CallError>) {
-        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return;
+        };
         if slot.isolate.forget(id).is_none() {
             return;
         }
-        let Some(waiting) = self.shared.waiting.lock().remove(&id) else { return };
+        let Some(waiting) = self.shared.waiting.lock().remove(&id) else {
+            return;
+        };
         match waiting {
             Waiting::Call { .. } => answer(waiting, result),
             Waiting::Close(_) => {
@@ -392,7 +532,9 @@ impl Worker {
 
     /// The entry has ended, well or badly.
     fn entered(&mut self, key: u64, waiting: Waiting, result: Result<Json, CallError>) {
-        let Some(slot) = self.isolates.get_mut(&key) else { return };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return;
+        };
         let state = &slot.isolate.state;
         let refused = state.registration_error.borrow_mut().take();
         let outcome = match (refused, result) {
@@ -424,7 +566,12 @@ impl Worker {
             }
             Err(error) => {
                 for call in calls {
-                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: error.to_string() })));
+                    let _ = call.reply.send((
+                        call.tag,
+                        Err(CallError::Load {
+                            message: error.to_string(),
+                        }),
+                    ));
                 }
                 if let Waiting::Load(reply) = waiting {
                     let _ = reply.send(Err(error));
@@ -441,7 +588,9 @@ impl Worker {
                 let _ = reply.send(CloseReport::default());
             }
         };
-        let Some(slot) = self.isolates.get_mut(&key) else { return report(reply) };
+        let Some(slot) = self.isolates.get_mut(&key) else {
+            return report(reply);
+        };
         if matches!(slot.phase, Phase::Closing) {
             return report(reply);
         }
@@ -483,23 +632,52 @@ pub(crate) fn answer(waiting: Waiting, result: Result<Json, CallError>) {
 fn close_report(result: Result<Json, CallError>) -> CloseReport {
     match result {
         Ok(json) => CloseReport {
-            failures: json.value().as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
+            failures: json
+                .value()
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|v| v.as_str().map(str::to_owned))
+                .collect(),
             timed_out: false,
         },
-        Err(CallError::Timeout { .. }) => CloseReport { failures: Vec::new(), timed_out: true },
-        Err(error) => CloseReport { failures: vec![error.to_string()], timed_out: false },
+        Err(CallError::Timeout { .. }) => CloseReport {
+            failures: Vec::new(),
+            timed_out: true,
+        },
+        Err(error) => CloseReport {
+            failures: vec![error.to_string()],
+            timed_out: false,
+        },
     }
 }
 
 fn load_error(error: CallError) -> LoadError {
     match error {
         CallError::Load { message } => LoadError::Module { message },
-        CallError::Thrown { code: Some(code), message, .. } if code == "plugin_registration_invalid" => LoadError::Registration { message },
-        CallError::Thrown { name, message, stack, .. } => LoadError::Threw { name, message, stack },
+        CallError::Thrown {
+            code: Some(code),
+            message,
+            ..
+        } if code == "plugin_registration_invalid" => LoadError::Registration { message },
+        CallError::Thrown {
+            name,
+            message,
+            stack,
+            ..
+        } => LoadError::Threw {
+            name,
+            message,
+            stack,
+        },
         CallError::Timeout { limit_ms } => LoadError::Timeout { limit_ms },
         CallError::Cancelled => LoadError::Closed,
-        error @ (CallError::HeapLimit { .. } | CallError::StackOverflow) => LoadError::Exhausted { message: error.to_string() },
-        error => LoadError::Internal { message: error.to_string() },
+        error @ (CallError::HeapLimit { .. } | CallError::StackOverflow) => LoadError::Exhausted {
+            message: error.to_string(),
+        },
+        error => LoadError::Internal {
+            message: error.to_string(),
+        },
     }
 }
 

@@ -22,22 +22,36 @@ export default (covel) => {
 };"#;
 
 fn dice() -> Declared {
-    Declared { tools: vec!["roll".into()], actions: vec!["reset".into()], ..Declared::default() }
+    Declared {
+        tools: vec!["roll".into()],
+        actions: vec!["reset".into()],
+        ..Declared::default()
+    }
 }
 
 #[tokio::test]
 async fn tools_and_actions_are_registered_and_called() {
     let host = host();
-    let generation = load_entry(&host, dice(), &[("entry.js", DICE)]).await.unwrap();
+    let generation = load_entry(&host, dice(), &[("entry.js", DICE)])
+        .await
+        .unwrap();
     assert_eq!(generation.tools().len(), 1);
     assert_eq!(generation.tools()[0].description, "Rolls dice");
     assert_eq!(
         generation.tools()[0].json_schema.value(),
         &json!({"type": "object", "properties": {"sides": {"type": "integer", "minimum": 2, "maximum": 9_007_199_254_740_991_i64}, "label": {"type": "string"}}, "required": ["sides"]})
     );
-    assert_eq!(generation.actions()[0].description.as_deref(), Some("Resets"));
+    assert_eq!(
+        generation.actions()[0].description.as_deref(),
+        Some("Resets")
+    );
 
-    let mut call = request(&generation, CallTarget::Tool { name: "roll".into() });
+    let mut call = request(
+        &generation,
+        CallTarget::Tool {
+            name: "roll".into(),
+        },
+    );
     call.context.fields = vec![("pluginId", json!("p").into())];
     call.context.argument = Some(json!({"sides": 6}).into());
     assert_eq!(
@@ -45,25 +59,60 @@ async fn tools_and_actions_are_registered_and_called() {
         json!({"kind": "covel.tool-result", "content": {"rolled": 1, "by": "p"}, "pendingProposals": []})
     );
 
-    let mut call = request(&generation, CallTarget::Rpc { action: "reset".into() });
+    let mut call = request(
+        &generation,
+        CallTarget::Rpc {
+            action: "reset".into(),
+        },
+    );
     call.context.fields = vec![("sessionId", json!("s").into())];
     call.context.argument = Some(json!([1]).into());
-    assert_eq!(run(&host, call).await.unwrap(), json!({"got": [1], "session": "s"}));
+    assert_eq!(
+        run(&host, call).await.unwrap(),
+        json!({"got": [1], "session": "s"})
+    );
 }
 
 #[tokio::test]
 async fn bad_tool_arguments_are_named() {
     let host = host();
-    let generation = load_entry(&host, dice(), &[("entry.js", DICE)]).await.unwrap();
-    let mut call = request(&generation, CallTarget::Tool { name: "roll".into() });
+    let generation = load_entry(&host, dice(), &[("entry.js", DICE)])
+        .await
+        .unwrap();
+    let mut call = request(
+        &generation,
+        CallTarget::Tool {
+            name: "roll".into(),
+        },
+    );
     call.context.argument = Some(json!({"sides": 1, "label": "7"}).into());
     match run(&host, call).await {
-        Err(CallError::Thrown { name, code, details, .. }) => {
-            assert_eq!((name.as_str(), code.as_deref()), ("ToolValidationError", Some("VALIDATION_ERROR")));
+        Err(CallError::Thrown {
+            name,
+            code,
+            details,
+            ..
+        }) => {
+            assert_eq!(
+                (name.as_str(), code.as_deref()),
+                ("ToolValidationError", Some("VALIDATION_ERROR"))
+            );
             let details = details.unwrap();
-            let paths: Vec<_> = details.value().as_array().unwrap().iter().map(|d| d["path"].as_str().unwrap()).collect();
+            let paths: Vec<_> = details
+                .value()
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|d| d["path"].as_str().unwrap())
+                .collect();
             assert_eq!(paths, ["sides", "label"]);
-            assert!(details.value()[0]["message"].as_str().unwrap().contains(">=2"), "{details:?}");
+            assert!(
+                details.value()[0]["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains(">=2"),
+                "{details:?}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -72,34 +121,145 @@ async fn bad_tool_arguments_are_named() {
 /// Covers: HKS-2, SVC-3, EXP-1, TOL-1
 #[tokio::test]
 async fn registrations_and_declarations_match_both_ways() {
-    let tool = |name: &str| format!("covel.registerTool(covel.toolkit.tool({{name: '{name}', description: 'd', parameters: covel.toolkit.z.object({{}}), execute() {{}}}}));");
-    let service = |name: &str, contract: &str, more: &str| {
-        format!("covel.registerService({{name: '{name}', contract: '{contract}', input: {{parse: (x) => x}}, output: {{parse: (x) => x}}, handler() {{}} {more}}});")
+    let tool = |name: &str| {
+        format!(
+            "covel.registerTool(covel.toolkit.tool({{name: '{name}', description: 'd', parameters: covel.toolkit.z.object({{}}), execute() {{}}}}));"
+        )
     };
-    let declared_service = |contract: &str| DeclaredService { contract: contract.into(), model_facing: false, write: false };
+    let service = |name: &str, contract: &str, more: &str| {
+        format!(
+            "covel.registerService({{name: '{name}', contract: '{contract}', input: {{parse: (x) => x}}, output: {{parse: (x) => x}}, handler() {{}} {more}}});"
+        )
+    };
+    let declared_service = |contract: &str| DeclaredService {
+        contract: contract.into(),
+        model_facing: false,
+        write: false,
+    };
     let none = Declared::default;
     let cases: Vec<(String, Declared, &str)> = vec![
         (tool("a"), none(), "tool `a`"),
-        (String::new(), Declared { tools: vec!["a".into()], ..none() }, "tool `a`"),
-        (tool("a") + &tool("a"), Declared { tools: vec!["a".into()], ..none() }, "tool `a` twice"),
-        ("covel.registerRpc('x', () => 1)".into(), none(), "action `x`"),
-        (String::new(), Declared { actions: vec!["x".into()], ..none() }, "action `x`"),
-        ("covel.on('TurnStart', () => {})".into(), none(), "hook on `TurnStart`"),
-        ("covel.on('TurnStart', () => {}, {enforce: 'pre'})".into(), Declared { hooks: vec![("TurnStart".into(), "normal".into())], ..none() }, "enforce `pre`"),
-        (String::new(), Declared { hooks: vec![("TurnStart".into(), "normal".into())], ..none() }, "TurnStart (normal)"),
-        ("covel.provideExtension('prompt.segment@1', 'a', {handler() {}})".into(), none(), "prompt.segment@1 a"),
-        (String::new(), Declared { extensions: vec![("prompt.segment@1".into(), "a".into())], ..none() }, "prompt.segment@1 a"),
-        ("covel.registerFormValidator('f', () => {})".into(), none(), "form validator `f`"),
-        (String::new(), Declared { forms: vec!["f".into()], ..none() }, "form validator `f`"),
-        ("covel.registerWires({image: [{id: 'w', generate() {}}]})".into(), none(), "wire `w`"),
-        (String::new(), Declared { wires: vec!["w".into()], ..none() }, "wire `w`"),
+        (
+            String::new(),
+            Declared {
+                tools: vec!["a".into()],
+                ..none()
+            },
+            "tool `a`",
+        ),
+        (
+            tool("a") + &tool("a"),
+            Declared {
+                tools: vec!["a".into()],
+                ..none()
+            },
+            "tool `a` twice",
+        ),
+        (
+            "covel.registerRpc('x', () => 1)".into(),
+            none(),
+            "action `x`",
+        ),
+        (
+            String::new(),
+            Declared {
+                actions: vec!["x".into()],
+                ..none()
+            },
+            "action `x`",
+        ),
+        (
+            "covel.on('TurnStart', () => {})".into(),
+            none(),
+            "hook on `TurnStart`",
+        ),
+        (
+            "covel.on('TurnStart', () => {}, {enforce: 'pre'})".into(),
+            Declared {
+                hooks: vec![("TurnStart".into(), "normal".into())],
+                ..none()
+            },
+            "enforce `pre`",
+        ),
+        (
+            String::new(),
+            Declared {
+                hooks: vec![("TurnStart".into(), "normal".into())],
+                ..none()
+            },
+            "TurnStart (normal)",
+        ),
+        (
+            "covel.provideExtension('prompt.segment@1', 'a', {handler() {}})".into(),
+            none(),
+            "prompt.segment@1 a",
+        ),
+        (
+            String::new(),
+            Declared {
+                extensions: vec![("prompt.segment@1".into(), "a".into())],
+                ..none()
+            },
+            "prompt.segment@1 a",
+        ),
+        (
+            "covel.registerFormValidator('f', () => {})".into(),
+            none(),
+            "form validator `f`",
+        ),
+        (
+            String::new(),
+            Declared {
+                forms: vec!["f".into()],
+                ..none()
+            },
+            "form validator `f`",
+        ),
+        (
+            "covel.registerWires({image: [{id: 'w', generate() {}}]})".into(),
+            none(),
+            "wire `w`",
+        ),
+        (
+            String::new(),
+            Declared {
+                wires: vec!["w".into()],
+                ..none()
+            },
+            "wire `w`",
+        ),
         (service("s", "a.b@1", ""), none(), "contract `a.b@1`"),
-        (String::new(), Declared { services: vec![declared_service("a.b@1")], ..none() }, "1 and the entry registers 0"),
-        (service("s", "a.b@1", "") + &service("t", "a.b@1", ""), Declared { services: vec![declared_service("a.b@1")], ..none() }, "1 and the entry registers 2"),
-        (service("s", "a.b@1", ", modelFacing: true"), Declared { services: vec![declared_service("a.b@1")], ..none() }, "a.b@1"),
+        (
+            String::new(),
+            Declared {
+                services: vec![declared_service("a.b@1")],
+                ..none()
+            },
+            "1 and the entry registers 0",
+        ),
+        (
+            service("s", "a.b@1", "") + &service("t", "a.b@1", ""),
+            Declared {
+                services: vec![declared_service("a.b@1")],
+                ..none()
+            },
+            "1 and the entry registers 2",
+        ),
+        (
+            service("s", "a.b@1", ", modelFacing: true"),
+            Declared {
+                services: vec![declared_service("a.b@1")],
+                ..none()
+            },
+            "a.b@1",
+        ),
         (service("s", "A@0", ""), none(), "not a contract"),
         // Catching the refusal does not help.
-        (format!("try {{ {} }} catch {{}}", tool("a")), none(), "tool `a`"),
+        (
+            format!("try {{ {} }} catch {{}}", tool("a")),
+            none(),
+            "tool `a`",
+        ),
     ];
     let host = host();
     for (code, declared, expected) in cases {
@@ -118,10 +278,19 @@ async fn registrations_and_declarations_match_both_ways() {
 #[tokio::test]
 async fn one_declared_hook_may_have_several_handlers() {
     let host = host();
-    let declared = Declared { hooks: vec![("TurnStart".into(), "normal".into())], ..Declared::default() };
+    let declared = Declared {
+        hooks: vec![("TurnStart".into(), "normal".into())],
+        ..Declared::default()
+    };
     let generation = load_entry(&host, declared, &[("entry.js", "export default (covel) => { covel.on('TurnStart', () => 1); covel.on('TurnStart', () => 2, {timeoutMs: 9, match: () => true}) }")]).await.unwrap();
     let hooks = &generation.registrations().hooks;
-    assert_eq!(hooks.iter().map(|h| (h.index, h.timeout_ms, h.has_match)).collect::<Vec<_>>(), [(0, None, false), (1, Some(9), true)]);
+    assert_eq!(
+        hooks
+            .iter()
+            .map(|h| (h.index, h.timeout_ms, h.has_match))
+            .collect::<Vec<_>>(),
+        [(0, None, false), (1, Some(9), true)]
+    );
 }
 
 #[tokio::test]
@@ -130,9 +299,30 @@ async fn registering_after_the_factory_is_refused() {
     let entry = r"
         let kept;
         export default (covel) => { kept = covel; covel.registerRpc('late', () => { kept.registerRpc('more', () => 1) }); };";
-    let generation = load_entry(&host, Declared { actions: vec!["late".into()], ..Declared::default() }, &[("entry.js", entry)]).await.unwrap();
-    match run(&host, request(&generation, CallTarget::Rpc { action: "late".into() })).await {
-        Err(CallError::Thrown { code, .. }) => assert_eq!(code.as_deref(), Some("plugin_registration_closed")),
+    let generation = load_entry(
+        &host,
+        Declared {
+            actions: vec!["late".into()],
+            ..Declared::default()
+        },
+        &[("entry.js", entry)],
+    )
+    .await
+    .unwrap();
+    match run(
+        &host,
+        request(
+            &generation,
+            CallTarget::Rpc {
+                action: "late".into(),
+            },
+        ),
+    )
+    .await
+    {
+        Err(CallError::Thrown { code, .. }) => {
+            assert_eq!(code.as_deref(), Some("plugin_registration_closed"))
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -141,15 +331,41 @@ async fn registering_after_the_factory_is_refused() {
 async fn a_failing_entry_says_what_and_where() {
     let host = host();
     let cases = [
-        ("export default () => { throw new TypeError('boom') }", "plugin-entry-threw", "boom"),
-        ("export const x = 1", "plugin-module-invalid", "entry.js has no default function export"),
-        ("export default () => {\n  const = 1;\n}", "plugin-module-invalid", "p/entry.js:2"),
-        ("import './missing.js'; export default () => {}", "plugin-module-invalid", "missing.js"),
-        ("throw new RangeError('top'); export default () => {}", "plugin-module-invalid", "RangeError: top"),
-        ("export default () => { for (;;) {} }", "plugin-entry-timeout", ""),
+        (
+            "export default () => { throw new TypeError('boom') }",
+            "plugin-entry-threw",
+            "boom",
+        ),
+        (
+            "export const x = 1",
+            "plugin-module-invalid",
+            "entry.js has no default function export",
+        ),
+        (
+            "export default () => {\n  const = 1;\n}",
+            "plugin-module-invalid",
+            "p/entry.js:2",
+        ),
+        (
+            "import './missing.js'; export default () => {}",
+            "plugin-module-invalid",
+            "missing.js",
+        ),
+        (
+            "throw new RangeError('top'); export default () => {}",
+            "plugin-module-invalid",
+            "RangeError: top",
+        ),
+        (
+            "export default () => { for (;;) {} }",
+            "plugin-entry-timeout",
+            "",
+        ),
     ];
     for (entry, code, text) in &cases[..5] {
-        let error = load_entry(&host, Declared::default(), &[("entry.js", entry)]).await.unwrap_err();
+        let error = load_entry(&host, Declared::default(), &[("entry.js", entry)])
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), *code, "{entry}: {error}");
         assert!(error.to_string().contains(text), "{entry}: {error}");
     }
@@ -167,12 +383,24 @@ async fn disposers_run_in_reverse_after_the_signal_and_report_failures_together(
             covel.onDispose(async () => { await new Promise((r) => setTimeout(r, 1)); order.push('second'); throw new Error('second failed'); });
             covel.onDispose(() => { order.push('third'); });
         };";
-    let generation = load_entry(&host, Declared::default(), &[("entry.js", entry)]).await.unwrap();
+    let generation = load_entry(&host, Declared::default(), &[("entry.js", entry)])
+        .await
+        .unwrap();
     let report = generation.close().await;
-    assert_eq!(report.failures, ["second failed", "signal,third,second,first"]);
+    assert_eq!(
+        report.failures,
+        ["second failed", "signal,third,second,first"]
+    );
     assert!(!report.timed_out);
     assert_eq!(generation.close().await, covel_abi::CloseReport::default());
-    assert!(matches!(run(&host, request(&generation, CallTarget::Rpc { action: "x".into() })).await, Err(CallError::Load { .. })));
+    assert!(matches!(
+        run(
+            &host,
+            request(&generation, CallTarget::Rpc { action: "x".into() })
+        )
+        .await,
+        Err(CallError::Load { .. })
+    ));
 }
 
 /// Covers: LIF-1, LIF-3
@@ -187,10 +415,18 @@ async fn a_failed_entry_is_cleaned_up() {
             throw new Error('no');
         };";
     for _ in 0..3 {
-        let error = load_entry(&host, Declared::default(), &[("entry.js", entry)]).await.unwrap_err();
+        let error = load_entry(&host, Declared::default(), &[("entry.js", entry)])
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "plugin-entry-threw");
     }
-    let fine = load_entry(&host, Declared::default(), &[("entry.js", "export default () => {}")]).await.unwrap();
+    let fine = load_entry(
+        &host,
+        Declared::default(),
+        &[("entry.js", "export default () => {}")],
+    )
+    .await
+    .unwrap();
     assert_eq!(fine.close().await, covel_abi::CloseReport::default());
 }
 
@@ -199,11 +435,39 @@ async fn handlers_and_tools_of_one_generation_share_modules() {
     let host = host();
     let files = [
         ("state.js", "export const state = { n: 0 };"),
-        ("entry.js", "import { state } from './state.js'; export default (covel) => { covel.registerRpc('n', () => ++state.n) };"),
-        ("h.js", "import { state } from './state.js'; export default () => ++state.n;"),
+        (
+            "entry.js",
+            "import { state } from './state.js'; export default (covel) => { covel.registerRpc('n', () => ++state.n) };",
+        ),
+        (
+            "h.js",
+            "import { state } from './state.js'; export default () => ++state.n;",
+        ),
     ];
-    let generation = load_entry(&host, Declared { actions: vec!["n".into()], ..Declared::default() }, &files).await.unwrap();
-    assert_eq!(run(&host, request(&generation, CallTarget::Rpc { action: "n".into() })).await.unwrap(), json!(1));
-    assert_eq!(run(&host, request(&generation, support::handler("h.js"))).await.unwrap(), json!(2));
+    let generation = load_entry(
+        &host,
+        Declared {
+            actions: vec!["n".into()],
+            ..Declared::default()
+        },
+        &files,
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        run(
+            &host,
+            request(&generation, CallTarget::Rpc { action: "n".into() })
+        )
+        .await
+        .unwrap(),
+        json!(1)
+    );
+    assert_eq!(
+        run(&host, request(&generation, support::handler("h.js")))
+            .await
+            .unwrap(),
+        json!(2)
+    );
     let _ = Arc::new(FakeHost::default());
 }

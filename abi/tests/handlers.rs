@@ -11,14 +11,24 @@ use support::{FakeHost, eval, handler, host, load, request, run};
 
 #[tokio::test]
 async fn a_handler_returns_a_value() {
-    assert_eq!(eval("return {outcome: 'success', value: [1, 2.5, 'x', null, true]}").await.unwrap(), json!({"outcome": "success", "value": [1, 2.5, "x", null, true]}));
+    assert_eq!(
+        eval("return {outcome: 'success', value: [1, 2.5, 'x', null, true]}")
+            .await
+            .unwrap(),
+        json!({"outcome": "success", "value": [1, 2.5, "x", null, true]})
+    );
 }
 
 #[tokio::test]
 async fn a_sync_handler_and_undefined_are_fine() {
     let host = host();
     let generation = load(&host, "p", &[("h.js", "export default () => {}")]).await;
-    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!(null));
+    assert_eq!(
+        run(&host, request(&generation, handler("h.js")))
+            .await
+            .unwrap(),
+        json!(null)
+    );
 }
 
 #[tokio::test]
@@ -41,10 +51,21 @@ async fn context_fields_are_own_frozen_and_lazy() {
         }"#)]).await;
     let mut call = request(&generation, handler("h.js"));
     call.context = CallContext {
-        fields: vec![("sessionId", json!("s1").into()), ("playerMessage", json!("hi").into())],
+        fields: vec![
+            ("sessionId", json!("s1").into()),
+            ("playerMessage", json!("hi").into()),
+        ],
         inputs: vec![
-            ("mood".into(), covel_graph::Json::trusted(r#"{"cardinality":"one","value":{"list":[1,{"name":"é😀"}]},"source":{}}"#)),
-            ("unused".into(), covel_graph::Json::trusted("this is never parsed")),
+            (
+                "mood".into(),
+                covel_graph::Json::trusted(
+                    r#"{"cardinality":"one","value":{"list":[1,{"name":"é😀"}]},"source":{}}"#,
+                ),
+            ),
+            (
+                "unused".into(),
+                covel_graph::Json::trusted("this is never parsed"),
+            ),
         ],
         ..call.context
     };
@@ -60,7 +81,12 @@ async fn context_fields_are_own_frozen_and_lazy() {
 #[tokio::test]
 async fn plugin_data_goes_to_the_host() {
     let host = host();
-    let generation = load(&host, "p", &[("h.js", r#"
+    let generation = load(
+        &host,
+        "p",
+        &[(
+            "h.js",
+            r#"
         export default async (ctx) => {
             await ctx.pluginData.set('n', 'k', {__proto__: null, a: 1});
             const got = await ctx.pluginData.get('n', 'k');
@@ -68,9 +94,14 @@ async fn plugin_data_goes_to_the_host() {
             const list = await ctx.pluginData.list('n');
             await ctx.pluginData.delete('n', 'k');
             return {got, none, list, after: await ctx.pluginData.get('n', 'k')};
-        }"#)]).await;
+        }"#,
+        )],
+    )
+    .await;
     assert_eq!(
-        run(&host, request(&generation, handler("h.js"))).await.unwrap(),
+        run(&host, request(&generation, handler("h.js")))
+            .await
+            .unwrap(),
         json!({"got": {"a": 1}, "none": null, "list": [{"key": "k", "value": {"a": 1}, "createdAt": "c", "updatedAt": "u"}], "after": null})
     );
 }
@@ -79,7 +110,15 @@ async fn plugin_data_goes_to_the_host() {
 #[tokio::test]
 async fn a_read_only_call_has_no_write_methods() {
     let host = host();
-    let generation = load(&host, "p", &[("h.js", "export default async (ctx) => Object.keys(ctx.pluginData)")]).await;
+    let generation = load(
+        &host,
+        "p",
+        &[(
+            "h.js",
+            "export default async (ctx) => Object.keys(ctx.pluginData)",
+        )],
+    )
+    .await;
     let mut call = request(&generation, handler("h.js"));
     call.context.writable = false;
     assert_eq!(run(&host, call).await.unwrap(), json!(["get", "list"]));
@@ -93,15 +132,28 @@ async fn logs_reach_the_host() {
     let mut call = request(&generation, handler("h.js"));
     call.host = fake.clone();
     run(&host, call).await.unwrap();
-    assert_eq!(*fake.logs.lock().unwrap(), vec!["Warn a {\"b\":1}".to_owned(), "Info m {\"c\":2}".to_owned()]);
+    assert_eq!(
+        *fake.logs.lock().unwrap(),
+        vec!["Warn a {\"b\":1}".to_owned(), "Info m {\"c\":2}".to_owned()]
+    );
 }
 
 #[tokio::test]
 async fn tools_and_models_are_asked_through_the_host() {
-    let value = eval("return [await ctx.tools.call('t', {x: 1}), await ctx.gateway.generateText({prompt: 'p'})]").await.unwrap();
-    assert_eq!(value, json!([{"tool": "t", "arguments": {"x": 1}}, {"options": {"prompt": "p"}}]));
+    let value = eval(
+        "return [await ctx.tools.call('t', {x: 1}), await ctx.gateway.generateText({prompt: 'p'})]",
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        value,
+        json!([{"tool": "t", "arguments": {"x": 1}}, {"options": {"prompt": "p"}}])
+    );
     let value = eval("try { await ctx.tools.call('fails', {}) } catch (e) { return [e.name, e.code, e.message, e instanceof Error] }").await.unwrap();
-    assert_eq!(value, json!(["ToolError", "EXECUTION_ERROR", "no luck", true]));
+    assert_eq!(
+        value,
+        json!(["ToolError", "EXECUTION_ERROR", "no luck", true])
+    );
 }
 
 #[tokio::test]
@@ -109,9 +161,21 @@ async fn what_is_thrown_names_the_authors_line() {
     let host = host();
     let generation = load(&host, "dice", &[("lib/h.js", "export default async (ctx) => {\n  const x = 1;\n  throw Object.assign(new TypeError('bad dice'), {code: 'dice', details: {sides: 0}});\n}")]).await;
     match run(&host, request(&generation, handler("lib/h.js"))).await {
-        Err(CallError::Thrown { name, code, message, stack, details }) => {
-            assert_eq!((name.as_str(), code.as_deref(), message.as_str()), ("TypeError", Some("dice"), "bad dice"));
-            assert!(stack.as_ref().unwrap().contains("dice/lib/h.js:3"), "{stack:?}");
+        Err(CallError::Thrown {
+            name,
+            code,
+            message,
+            stack,
+            details,
+        }) => {
+            assert_eq!(
+                (name.as_str(), code.as_deref(), message.as_str()),
+                ("TypeError", Some("dice"), "bad dice")
+            );
+            assert!(
+                stack.as_ref().unwrap().contains("dice/lib/h.js:3"),
+                "{stack:?}"
+            );
             assert_eq!(details.unwrap().value(), &json!({"sides": 0}));
         }
         other => panic!("{other:?}"),
@@ -135,11 +199,16 @@ async fn results_that_are_not_json_are_refused_with_their_path() {
         ("return new Error('x')", "$"),
         ("return '\\ud800'", "$"),
         ("return {a: new Uint8Array(3)}", "$.a"),
-        ("let o = {}; for (let i = 0; i < 1000; i++) o = {o}; return o", "$.o.o"),
+        (
+            "let o = {}; for (let i = 0; i < 1000; i++) o = {o}; return o",
+            "$.o.o",
+        ),
     ];
     for (code, expected) in cases {
         match eval(code).await {
-            Err(CallError::NotJson { path, .. }) => assert!(path.starts_with(expected), "{code}: {path}"),
+            Err(CallError::NotJson { path, .. }) => {
+                assert!(path.starts_with(expected), "{code}: {path}")
+            }
             other => panic!("{code}: {other:?}"),
         }
     }
@@ -147,8 +216,20 @@ async fn results_that_are_not_json_are_refused_with_their_path() {
 
 #[tokio::test]
 async fn large_results_are_refused() {
-    for code in ["return 'x'.repeat(200000)", "const a = []; a.length = 4294967295; return a", "return Array.from({length: 60000}, (_, i) => i)"] {
-        assert!(matches!(eval(code).await, Err(CallError::OutputTooLarge { limit_bytes: 100_000 })), "{code}");
+    for code in [
+        "return 'x'.repeat(200000)",
+        "const a = []; a.length = 4294967295; return a",
+        "return Array.from({length: 60000}, (_, i) => i)",
+    ] {
+        assert!(
+            matches!(
+                eval(code).await,
+                Err(CallError::OutputTooLarge {
+                    limit_bytes: 100_000
+                })
+            ),
+            "{code}"
+        );
     }
 }
 
@@ -156,7 +237,10 @@ async fn large_results_are_refused() {
 async fn names_from_data_are_ordinary_keys() {
     let host = host();
     let generation = load(&host, "p", &[("h.js", "export default async (ctx) => { const v = ctx.inputs.x; return [Object.keys(v), v.__proto__, Object.getPrototypeOf(v) === Object.prototype, {...v}] }")]).await;
-    for json in [covel_graph::Json::trusted(r#"{"__proto__":{"a":1},"constructor":2,"":3}"#), json!({"__proto__": {"a": 1}, "constructor": 2, "": 3}).into()] {
+    for json in [
+        covel_graph::Json::trusted(r#"{"__proto__":{"a":1},"constructor":2,"":3}"#),
+        json!({"__proto__": {"a": 1}, "constructor": 2, "": 3}).into(),
+    ] {
         let mut call = request(&generation, handler("h.js"));
         call.context.inputs = vec![("x".into(), json)];
         assert_eq!(
@@ -180,6 +264,16 @@ async fn a_context_is_closed_when_its_call_has_ended() {
             }
             return codes;
         }"#)]).await;
-    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!("first"));
-    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!(["closed", "closed", "closed", "closed"]));
+    assert_eq!(
+        run(&host, request(&generation, handler("h.js")))
+            .await
+            .unwrap(),
+        json!("first")
+    );
+    assert_eq!(
+        run(&host, request(&generation, handler("h.js")))
+            .await
+            .unwrap(),
+        json!(["closed", "closed", "closed", "closed"])
+    );
 }

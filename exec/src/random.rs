@@ -9,14 +9,14 @@ use sha2::Sha256;
 /// Largest range of one draw.
 pub const MAX_RANGE: u64 = 1 << 48;
 /// Largest integer JavaScript holds exactly.
-const MAX_SAFE: i64 = (1 << 53) - 1;
+const MAX_SAFE: u64 = (1 << 53) - 1;
 
 /// Draw number `index` of a stream: `min <= n < max`.
 ///
 /// # Errors
 /// A message, when the bounds are not safe integers, are empty, or span more than 2^48.
 pub fn draw(seed: &str, plugin: &str, stream: &str, index: u64, min: i64, max: i64) -> Result<i64, String> {
-    if min.abs() > MAX_SAFE || max.abs() > MAX_SAFE || min >= max {
+    if min.unsigned_abs() > MAX_SAFE || max.unsigned_abs() > MAX_SAFE || min >= max {
         return Err(format!("random.int needs safe integers with min < max, not {min} and {max}"));
     }
     let range = max.abs_diff(min);

@@ -80,6 +80,10 @@ impl RuntimeResult {
     }
 }
 
+/// Channels that are checked for their shape, but not stored.
+const UNSTORED_CHANNELS: [&str; 7] =
+    ["statePatches", "interactions", "ui", "assetGenerations", "notifications", "jobStatus", "diagnostics"];
+
 fn schema_invalid(message: impl Into<String>) -> RuntimeResult {
     RuntimeResult::failed("output-schema-invalid", message)
 }
@@ -172,6 +176,13 @@ fn has_domain_effects(effects: &Map<String, Value>) -> bool {
 
 fn apply_effects(result: &mut RuntimeResult, effects: &Map<String, Value>) -> Result<(), RuntimeResult> {
     for (channel, list) in effects {
+        let stored = matches!(channel.as_str(), "events" | "pluginData");
+        if !stored && !UNSTORED_CHANNELS.contains(&channel.as_str()) {
+            return Err(schema_invalid(format!(
+                "unknown effect channel effects.{channel}; known: events pluginData {}",
+                UNSTORED_CHANNELS.join(" ")
+            )));
+        }
         if list.is_null() {
             continue;
         }
@@ -192,8 +203,7 @@ fn apply_effects(result: &mut RuntimeResult, effects: &Map<String, Value>) -> Re
                     let write = data_write(object).map_err(|message| schema_invalid(format!("{path}: {message}")))?;
                     result.writes.push(write);
                 }
-                "statePatches" | "interactions" | "ui" | "assetGenerations" | "notifications" | "jobStatus"
-                | "diagnostics" => {
+                _ => {
                     let note = ErrorInfo::new(
                         "effect-not-stored",
                         format!("{path}: this host does not store `{channel}` effects yet"),
@@ -201,12 +211,6 @@ fn apply_effects(result: &mut RuntimeResult, effects: &Map<String, Value>) -> Re
                     if !result.notes.contains(&note) {
                         result.notes.push(note);
                     }
-                }
-                _ => {
-                    return Err(schema_invalid(format!(
-                        "unknown effect channel effects.{channel}; known: events pluginData statePatches \
-                         interactions ui assetGenerations notifications jobStatus diagnostics"
-                    )));
                 }
             }
         }

@@ -8,6 +8,7 @@ pub mod activation;
 pub mod archive;
 mod cycle;
 pub mod diagnostic;
+pub mod explain;
 mod files;
 pub mod fragment;
 mod frontmatter;
@@ -27,6 +28,7 @@ mod yaml;
 pub use activation::{Activation, ActivationRequest, AutoAdded, Rejected, Unmet, activate};
 pub use archive::{ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan};
 pub use diagnostic::{Diagnostic, Position, Severity};
+pub use explain::{PlanDocument, WhyDocument};
 pub use fragment::Fragment;
 pub use ids::{
     ContractId, ExecutionId, PlanDigest, PluginId, RuntimeId, SessionId, Topic, TurnId, WorldId,

@@ -125,7 +125,7 @@ pub(crate) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
         let (event, span) = event.map_err(|error| {
             let at = builder.position(error.marker());
             match error.kind() {
-                ErrorKind::NestingLimitExceeded { .. } => too_deep(at),
+                ErrorKind::RecursionLimitExceeded => too_deep(at),
                 _ => fail("yaml-syntax", at, &format!("this is not valid YAML: {}", error.info())),
             }
         })?;

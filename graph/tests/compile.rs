@@ -127,7 +127,7 @@ fn an_inline_agent_becomes_a_fragment() {
     assert_eq!(runtime.prompt_zh.as_deref(), Some("记录天气。"));
     let input = &runtime.inputs[0];
     assert_eq!((input.name.as_str(), input.scope, input.required), ("scene", Scope::Turn, true));
-    assert_eq!(input.origin.line, 19);
+    assert_eq!(input.origin.line, 20);
     let own = &runtime.self_data[0];
     assert_eq!((own.tag.as_str(), own.format, own.max_entries), ("diary", SelfDataFormat::Summary, 10));
     let agent = runtime.agent.as_ref().unwrap();

@@ -2,11 +2,10 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use covel_exec::{ScriptedGateway, ScriptedReply};
-use covel_gateway::offline::OfflineGateway;
+use covel_exec::ScriptedGateway;
+use covel_gateway::{ConfigError, HttpGateway, HttpOptions, LlmConfig, Surroundings, offline::OfflineGateway};
 use covel_model::{Gateway, ModelEvent, ModelRequest, ModelStream, SharedGateway};
 use futures_util::StreamExt;
-use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -24,33 +23,32 @@ pub fn offline_paced(loaded: &mut Loaded, pace: Duration) -> SharedGateway {
     Arc::new(Paced { inner: OfflineGateway::new(loaded.books()), pace })
 }
 
-/// Replies from a file: `{"llmResponses": [...]}` or the list alone.
+/// Replies from a file: a list, or an object with `llmResponses`.
 ///
 /// # Errors
 /// When it cannot be read or is no such file.
 pub fn scripted(path: &Path) -> Result<SharedGateway, ServerError> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Script {
-        List(Vec<ScriptedReply>),
-        #[serde(rename_all = "camelCase")]
-        Object { llm_responses: Vec<ScriptedReply> },
+    let gateway = ScriptedGateway::parse(&read_text(path)?)
+        .map_err(|message| ServerError::Script { path: path.to_owned(), message })?;
+    Ok(Arc::new(gateway))
+}
+
+/// Providers from an `llm.toml`; their keys come from the environment.
+///
+/// # Errors
+/// When the file is wrong, or no slot in it can be used.
+pub fn configured(path: &Path) -> Result<SharedGateway, ServerError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    // Whoever starts this program owns this machine, so a model on it is fine.
+    let surroundings = Surroundings { variable: &variable, loopback_allowed: true };
+    let refuse = |error: &ConfigError| ServerError::Models { path: path.to_owned(), message: error.to_string() };
+    let config = LlmConfig::load(path, &surroundings).map_err(|error| refuse(&error))?;
+    let problems = config.problems();
+    match problems.first() {
+        Some(first) if problems.len() == config.slots().len() => return Err(refuse(first)),
+        _ => problems.iter().for_each(|problem| tracing::warn!("{}: {problem}", path.display())),
     }
-    let text = read_text(path)?;
-    let refuse = |error: serde_json::Error| ServerError::Script { path: path.to_owned(), message: error.to_string() };
-    // The tree first: what an untagged enum says about broken JSON helps nobody.
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(refuse)?;
-    let replies = if value.is_array() {
-        serde_json::from_value(value).map_err(refuse)?
-    } else {
-        match serde_json::from_value(value).map_err(|_| ServerError::Script {
-            path: path.to_owned(),
-            message: "it is neither a list of replies nor an object with llmResponses".to_owned(),
-        })? {
-            Script::List(replies) | Script::Object { llm_responses: replies } => replies,
-        }
-    };
-    Ok(Arc::new(ScriptedGateway::new(replies)))
+    Ok(Arc::new(HttpGateway::new(config, HttpOptions::default())))
 }
 
 struct Paced<G> {

@@ -32,8 +32,8 @@ const define = (name, value) =>
 const defineLazy = (name, module) =>
   Object.defineProperty(globalThis, name, {
     get() {
-      const value = load(module)[name];
-      define(name, value);
+      const value = load(module)?.[name];
+      if (value !== undefined) define(name, value);
       return value;
     },
     set(value) {
@@ -89,5 +89,5 @@ export function installGlobals(h, loadModule) {
   defineLazy("URLSearchParams", "covel:url");
   defineLazy("TextEncoder", "covel:encoding");
   defineLazy("TextDecoder", "covel:encoding");
-  defineLazy("Buffer", "node:buffer");
+  defineLazy("Buffer", "covel:buffer");
 }

@@ -7,16 +7,25 @@ import { describeError, placed } from "./errors.js";
 
 /** The host's functions, for the host modules only: plugin code cannot import this module. */
 export let host;
-const published = new Map();
+const offered = new Map();
 /** A host module offers what globals are made of. */
-export const publish = (name, values) => published.set(name, values);
+export const publish = (name, values) => offered.set(name, values);
+/**
+ * What a host module offers, loading it now if need be. Such a module is loaded in no other way: the engine cannot load a
+ * module at once while that module is being evaluated.
+ */
+export const published = (name) => {
+  if (!offered.has(name)) {
+    offered.set(name, undefined);
+    host.importNow(name);
+  }
+  // Nothing while the module itself is being evaluated: packages look whether a global is there before they make it.
+  return offered.get(name);
+};
 
 export default function boot(h, pluginId) {
   host = h;
-  installGlobals(h, (name) => {
-    if (!published.has(name)) h.importNow(name);
-    return published.get(name);
-  });
+  installGlobals(h, published);
   const handlers = new Map();
   const registry = { tool: new Map(), rpc: new Map(), service: new Map(), extension: new Map(), hook: new Map(), form: new Map(), wires: undefined };
   const entry = makeEntry(h, pluginId, registry);

@@ -8,7 +8,12 @@ fn types_become_white_space() {
     let source = "import type { A } from './a.ts';\nimport { b, type C } from './b.ts';\nexport default async (ctx: { n: number }): Promise<C> => {\n  const x = ctx.n as unknown as number;\n  return b<number>(x!) satisfies C;\n};\ninterface Z { é: string }\n";
     let stripped = strip(source).unwrap();
     assert_eq!(stripped.lines().count(), source.lines().count());
-    assert!(!stripped.contains("interface") && !stripped.contains("Promise") && !stripped.contains("'./a.ts'"), "{stripped}");
+    assert!(
+        !stripped.contains("interface")
+            && !stripped.contains("Promise")
+            && !stripped.contains("'./a.ts'"),
+        "{stripped}"
+    );
     for (line, name) in [(1, "'./b.ts'"), (3, "const x"), (4, "return b")] {
         let column = |text: &str| text.lines().nth(line).unwrap().find(name);
         assert_eq!(column(&stripped), column(source), "{name}");
@@ -25,7 +30,11 @@ fn what_is_more_than_types_is_refused_with_its_place() {
         ("\n\nlet x: = 1", 3, 8),
     ] {
         let error = strip(source).unwrap_err();
-        assert_eq!((error.line, error.column), (line, column), "{source}: {error}");
+        assert_eq!(
+            (error.line, error.column),
+            (line, column),
+            "{source}: {error}"
+        );
         assert!(!error.message.is_empty());
     }
 }

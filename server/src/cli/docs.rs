@@ -15,11 +15,7 @@ pub(super) fn man(arguments: &ManArgs, streams: &mut Streams<'_>) -> Result<u8, 
     let command = match &arguments.page {
         None => program,
         Some(name) => match program.find_subcommand(name) {
-            Some(command) => {
-                let mut command = command.clone();
-                command = command.name(format!("covel-{name}"));
-                command.version(env!("CARGO_PKG_VERSION"))
-            }
+            Some(command) => command.clone().version(env!("CARGO_PKG_VERSION")),
             None => return Err(ServerError::Usage(format!("there is no command {name:?}; `covel help` lists them"))),
         },
     };

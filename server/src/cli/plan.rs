@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use covel_graph::{
     PluginId,
-    activation::{self, Activation},
+    activation::{self, Activation, ActivationRequest},
     explain,
     link::{self, Linked},
     package::Package,
@@ -22,7 +22,7 @@ use crate::{
 pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
     let loaded = load_for(&arguments.packages)?.strict()?;
     let (activation, linked) = plan(&arguments.packages, &loaded)?;
-    let refused = !activation.unmet.is_empty() || linked.diagnostics.iter().any(covel_graph::Diagnostic::is_error);
+    let refused = activation.unmet.iter().any(activation::Unmet::blocks) || linked.diagnostics.iter().any(covel_graph::Diagnostic::is_error);
     let format = if arguments.json { PlanFormat::Json } else { arguments.format.unwrap_or(PlanFormat::Text) };
     match format {
         PlanFormat::Json => streams.document(&explain::document(&linked))?,
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
         streams.complain(&format!("covel: {} is left out: {}", rejected.plugin, rejected.message));
     }
     for unmet in &activation.unmet {
-        streams.complain(&format!("covel: nobody provides {} ({})", unmet.contract, unmet.code));
+        streams.complain(&format!("covel: {}: {}", unmet.contract, unmet.message));
     }
     Ok(if refused { REFUSED } else { DONE })
 }
@@ -72,15 +72,16 @@ pub(super) fn requested(arguments: &PackageArgs, loaded: &Loaded) -> Result<Vec<
 }
 
 fn plan(arguments: &PackageArgs, loaded: &Loaded) -> Result<(Activation, Linked), ServerError> {
-    let ids = |texts: &[String]| -> Vec<PluginId> { texts.iter().map(|id| PluginId::from(id.as_str())).collect() };
+    let id = |text: &String| PluginId::from(text.as_str());
     let packages = loaded.packages();
-    let request = activation::Request {
-        requested: ids(&requested(arguments, loaded)?),
-        excluded: ids(&arguments.exclude),
-        approved: ids(&arguments.approve),
-        required: loaded.worlds.iter().flat_map(|world| world.required_contracts.iter().cloned()).collect(),
-    };
-    let activation = activation::activate(&packages, &request);
+    let needed = loaded.worlds.iter().flat_map(|world| world.required_contracts.iter());
+    let activation = activation::activate(&ActivationRequest {
+        packages: &packages,
+        requested: requested(arguments, loaded)?.iter().map(id).collect(),
+        excluded: arguments.exclude.iter().map(id).collect(),
+        approved: arguments.approve.iter().map(id).collect(),
+        required_contracts: needed.map(ToString::to_string).collect(),
+    });
     let active: Vec<Arc<Package>> = packages
         .iter()
         .filter(|package| activation.active.iter().any(|id| id.as_str() == package.id()))

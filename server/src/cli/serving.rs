@@ -19,7 +19,7 @@ use super::{
 use crate::{
     assets, config,
     error::ServerError,
-    http::{AllowedHosts, AppState},
+    http::{AllowedHosts, AppState, BrokenPackage},
     limits,
     load::{Loaded, Sources, load},
     models, serve,
@@ -116,7 +116,7 @@ async fn start(
         engine.add_world(world.as_ref().clone());
     }
     let hosts = AllowedHosts::new(plan.hosts.iter().cloned());
-    let state = AppState::new(engine, Arc::new(SystemAmbient::default()), hosts, assets::page(), models.clone());
+    let state = AppState::new(engine, Arc::new(SystemAmbient::default()), hosts, assets::page(), broken(&loaded));
     // Handlers first: a signal that comes right after the address is printed must not kill a turn.
     let stop = Signals::install()?;
     let url = format!("http://{address}/");
@@ -132,6 +132,24 @@ async fn start(
         streams.complain("covel: turns that did not finish in time were cancelled");
     }
     Ok(DONE)
+}
+
+/// Packages to show as unusable.
+fn broken(loaded: &Loaded) -> Vec<BrokenPackage> {
+    let unusable = loaded.compiled.iter().filter(|compiled| compiled.package.is_none());
+    unusable
+        .map(|compiled| BrokenPackage {
+            id: match (&compiled.plugin_id, compiled.dir.file_name()) {
+                (Some(id), _) => id.to_string(),
+                (None, Some(name)) => name.to_string_lossy().into_owned(),
+                (None, None) => compiled.dir.display().to_string(),
+            },
+            community: compiled.discovery == Discovery::Community,
+            error: compiled.diagnostics.iter().find(|found| found.is_error()).map_or_else(String::new, |found| {
+                format!("{}:{}: {}", found.file, found.line, found.message)
+            }),
+        })
+        .collect()
 }
 
 /// Signals that stop the program.

@@ -81,7 +81,6 @@ async fn with_engine(
         kind: ExecutionKind::Player { message: arguments.message.clone() },
         cancel: cancel.clone(),
         request_id: None,
-        settings: Settings::new(),
     };
     let execution = engine.execute(request, None);
     tokio::pin!(execution);

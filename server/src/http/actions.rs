@@ -78,7 +78,7 @@ pub(super) async fn act(
             format!("requestId must have 1 to {} bytes", limits::MAX_REQUEST_ID_BYTES),
         ));
     }
-    check_session(&state, &body.session_id, &action)?;
+    check_session(&state, &body.session_id, &action, &settings)?;
     let guard = state
         .running
         .begin(&body.session_id, &body.request_id, &body.kind, state.now())
@@ -89,7 +89,7 @@ pub(super) async fn act(
     }
     let (verdict, answer) = oneshot::channel();
     let emitter = Emitter::new(state.clone(), body.session_id.clone(), body.request_id.clone(), verdict);
-    let _detached = tokio::spawn(drive(state, body, action, settings, guard, emitter));
+    let _detached = tokio::spawn(drive(state, body, action, guard, emitter));
     match answer.await {
         Ok(Ok(frames)) => Ok(event_stream(frames)),
         Ok(Err(refusal)) => Err(refusal),
@@ -137,7 +137,8 @@ fn bounded(field: &str, text: &str, most: usize) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// `X-Plugin-User-Settings`: base64 of `{plugin: {key: value}}`.
+/// `X-Plugin-User-Settings`: base64 of `{plugin: {key: value}}`. A session keeps the settings it was created with, so
+/// these may only repeat them.
 fn settings(headers: &HeaderMap) -> Result<Settings, ApiError> {
     let Some(header) = headers.get("x-plugin-user-settings") else { return Ok(Settings::new()) };
     let invalid = |message: &str| ApiError::bad_request(INVALID, format!("X-Plugin-User-Settings {message}"));
@@ -149,8 +150,17 @@ fn settings(headers: &HeaderMap) -> Result<Settings, ApiError> {
 }
 
 /// What can be refused before anything runs.
-fn check_session(state: &AppState, id: &str, action: &Action) -> Result<(), ApiError> {
+fn check_session(state: &AppState, id: &str, action: &Action, settings: &Settings) -> Result<(), ApiError> {
     let session = state.engine.session(id)?;
+    for (plugin, values) in settings {
+        let stored = session.settings.get(plugin);
+        if let Some((key, _)) = values.iter().find(|(key, value)| stored.and_then(|stored| stored.get(*key)) != Some(value)) {
+            return Err(ApiError::bad_request(
+                "settings_not_changeable",
+                format!("{plugin}.{key} is not what the session was created with; give settings to POST /api/sessions"),
+            ));
+        }
+    }
     if session.status != SessionStatus::Active {
         let status = if session.status == SessionStatus::Ended { "ended" } else { "paused" };
         return Err(ExecError::SessionNotActive { id: id.to_owned(), status: status.to_owned() }.into());
@@ -175,14 +185,13 @@ async fn drive(
     state: AppState,
     body: ActionBody,
     action: Action,
-    settings: Settings,
     guard: RunningGuard,
     mut emitter: Emitter,
 ) {
     let started = Instant::now();
     let (sink, mut events) = mpsc::unbounded_channel();
     // In a task of its own: a client that reads slowly must not hold up the turn.
-    let mut work = tokio::spawn(run(state, body, action, settings, guard.cancel().clone(), sink));
+    let mut work = tokio::spawn(run(state, body, action, guard.cancel().clone(), sink));
     let result = loop {
         tokio::select! {
             biased;
@@ -216,13 +225,12 @@ async fn run(
     state: AppState,
     body: ActionBody,
     action: Action,
-    settings: Settings,
     cancel: CancellationToken,
     sink: EventSink,
 ) -> Result<Outcome, ExecError> {
     match action {
         Action::Turn(kind) => {
-            let request = ExecutionRequest { session_id: body.session_id, kind, cancel, request_id: Some(body.request_id), settings };
+            let request = ExecutionRequest { session_id: body.session_id, kind, cancel, request_id: Some(body.request_id) };
             let document = state.engine.execute(request, Some(sink)).await?;
             Ok(Outcome::Turn(Box::new(document)))
         }

@@ -61,8 +61,21 @@ pub struct Shared {
     pub boot_id: String,
     /// Short name of the model gateway.
     pub gateway: String,
+    /// Packages that could not be compiled.
+    pub broken: Vec<BrokenPackage>,
     closing: AtomicBool,
     streams: CancellationToken,
+}
+
+/// A package that is shown but cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenPackage {
+    /// Its id, or its folder's name when the id could not be read.
+    pub id: String,
+    /// Found in a community folder?
+    pub community: bool,
+    /// The first thing wrong.
+    pub error: String,
 }
 
 impl std::ops::Deref for AppState {
@@ -74,7 +87,14 @@ impl std::ops::Deref for AppState {
 
 impl AppState {
     /// State around an engine.
-    pub fn new(engine: Engine, ambient: Arc<dyn Ambient>, hosts: AllowedHosts, page: Page, gateway: String) -> Self {
+    pub fn new(
+        engine: Engine,
+        ambient: Arc<dyn Ambient>,
+        hosts: AllowedHosts,
+        page: Page,
+        broken: Vec<BrokenPackage>,
+    ) -> Self {
+        let gateway = engine.gateway().name().to_owned();
         let boot_id = format!("{:032x}", ambient.fresh_bits());
         let bus = Bus::new(boot_id.chars().take(12).collect::<String>(), BusLimits::default());
         Self(Arc::new(Shared {
@@ -86,6 +106,7 @@ impl AppState {
             page,
             boot_id,
             gateway,
+            broken,
             closing: AtomicBool::new(false),
             streams: CancellationToken::new(),
         }))

@@ -9,14 +9,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    ApiError, AppState,
+    ApiError, AppState, BrokenPackage,
     extract::{PathParams, QueryParams, items, ok},
     spec_text,
     worlds::text,
 };
 
 pub(super) async fn list(State(state): State<AppState>) -> Response {
-    let packages: Vec<Value> = state.engine.packages().iter().map(summary).collect();
+    let mut packages: Vec<Value> = state.engine.packages().iter().map(summary).collect();
+    packages.extend(state.broken.iter().map(broken_summary));
     items(&packages)
 }
 
@@ -120,7 +121,7 @@ fn summary(info: &PackageInfo) -> Value {
         "displayName": text(&fragment.display_name),
         "description": text(&fragment.description),
         "kind": fragment.kind,
-        "source": if info.state.community { "community" } else { "builtin" },
+        "source": source(info.state.community),
         "hostState": info.state.host_state,
         "provides": fragment.provides.iter().map(|provide| &provide.contract).collect::<Vec<_>>(),
         "requires": fragment.requires.iter().map(|wanted| &wanted.contract).collect::<Vec<_>>(),
@@ -141,6 +142,25 @@ fn summary(info: &PackageInfo) -> Value {
         summary["error"] = json!(error);
     }
     summary
+}
+
+/// What there is to say of a package that says nothing sensible itself.
+fn broken_summary(package: &BrokenPackage) -> Value {
+    json!({
+        "id": package.id,
+        "displayName": package.id,
+        "description": "",
+        "source": source(package.community),
+        "hostState": "error",
+        "error": package.error,
+        "runtimes": [],
+        "tags": [],
+        "userSettings": [],
+    })
+}
+
+fn source(community: bool) -> &'static str {
+    if community { "community" } else { "builtin" }
 }
 
 fn languages(fragment: &Fragment) -> BTreeSet<&str> {

@@ -1,6 +1,5 @@
-import { publish } from "covel:kernel";
-import { Buffer, kMaxLength, SlowBuffer } from "buffer";
-publish("node:buffer", { Buffer });
+import { published } from "covel:kernel";
+const { Buffer, kMaxLength, SlowBuffer } = published("covel:buffer");
 const constants = Object.freeze({ MAX_LENGTH: kMaxLength });
 const { atob, btoa } = globalThis;
 export { Buffer, SlowBuffer, constants, kMaxLength, atob, btoa };

@@ -14,7 +14,9 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(text: &[u8]) -> Self {
-        Self { ends: memchr::memchr_iter(b'\n', text).collect() }
+        Self {
+            ends: memchr::memchr_iter(b'\n', text).collect(),
+        }
     }
 
     /// The line of an offset, from 1.
@@ -24,14 +26,20 @@ impl Lines {
 
     /// Where the line of an offset starts.
     pub(super) fn line_start(&self, offset: usize) -> usize {
-        self.ends.partition_point(|end| *end < offset).checked_sub(1).map_or(0, |at| self.ends[at] + 1)
+        self.ends
+            .partition_point(|end| *end < offset)
+            .checked_sub(1)
+            .map_or(0, |at| self.ends[at] + 1)
     }
 }
 
 /// A table's entries in file order: the map itself is ordered by name.
 pub(super) fn in_file_order<'t, 'i>(
     table: &'t DeTable<'i>,
-) -> Vec<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
+) -> Vec<(
+    &'t Spanned<std::borrow::Cow<'i, str>>,
+    &'t Spanned<DeValue<'i>>,
+)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
@@ -47,29 +55,66 @@ pub(super) struct Field<'a> {
 
 impl Field<'_> {
     pub(super) fn bad(&self, expected: impl Into<String>) -> ConfigError {
-        ConfigError::BadValue { at: self.at.clone(), field: self.name.clone(), expected: expected.into() }
+        ConfigError::BadValue {
+            at: self.at.clone(),
+            field: self.name.clone(),
+            expected: expected.into(),
+        }
     }
 
     /// Text that is not empty, with `${NAME}` replaced.
     pub(super) fn text(&self) -> Result<String, ConfigError> {
-        let DeValue::String(text) = self.value else { return Err(self.bad("text")) };
+        let DeValue::String(text) = self.value else {
+            return Err(self.bad("text"));
+        };
         let text = self.interpolate(text)?;
-        if text.trim().is_empty() { Err(self.bad("text that is not empty")) } else { Ok(text) }
+        if text.trim().is_empty() {
+            Err(self.bad("text that is not empty"))
+        } else {
+            Ok(text)
+        }
     }
 
-    pub(super) fn word<T: Copy>(&self, all: &[T], word: fn(T) -> &'static str) -> Result<T, ConfigError> {
+    pub(super) fn word<T: Copy>(
+        &self,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<T, ConfigError> {
         let text = self.text()?;
         let found = all.iter().copied().find(|value| word(*value) == text);
-        found.ok_or_else(|| self.bad(format!("one of {}", list(all.iter().map(|value| word(*value))))))
+        found.ok_or_else(|| {
+            self.bad(format!(
+                "one of {}",
+                list(all.iter().map(|value| word(*value)))
+            ))
+        })
     }
 
-    pub(super) fn words<T: Copy>(&self, all: &[T], word: fn(T) -> &'static str) -> Result<Vec<T>, ConfigError> {
-        let expected = || self.bad(format!("a list of {}", list(all.iter().map(|value| word(*value)))));
-        let DeValue::Array(items) = self.value else { return Err(expected()) };
+    pub(super) fn words<T: Copy>(
+        &self,
+        all: &[T],
+        word: fn(T) -> &'static str,
+    ) -> Result<Vec<T>, ConfigError> {
+        let expected = || {
+            self.bad(format!(
+                "a list of {}",
+                list(all.iter().map(|value| word(*value)))
+            ))
+        };
+        let DeValue::Array(items) = self.value else {
+            return Err(expected());
+        };
         let mut found = Vec::new();
         for item in items.iter() {
-            let DeValue::String(text) = item.get_ref() else { return Err(expected()) };
-            found.push(all.iter().copied().find(|value| word(*value) == text.as_ref()).ok_or_else(expected)?);
+            let DeValue::String(text) = item.get_ref() else {
+                return Err(expected());
+            };
+            found.push(
+                all.iter()
+                    .copied()
+                    .find(|value| word(*value) == text.as_ref())
+                    .ok_or_else(expected)?,
+            );
         }
         Ok(found)
     }
@@ -80,7 +125,9 @@ impl Field<'_> {
             DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        number.filter(|number| *number > 0).ok_or_else(|| self.bad(format!("a whole number from 1 to {}", u32::MAX)))
+        number
+            .filter(|number| *number > 0)
+            .ok_or_else(|| self.bad(format!("a whole number from 1 to {}", u32::MAX)))
     }
 
     /// A price, from 0.
@@ -89,7 +136,9 @@ impl Field<'_> {
             Value::Number(number) => number.as_f64(),
             _ => None,
         };
-        number.filter(|price| price.is_finite() && *price >= 0.0).ok_or_else(|| self.bad("a number from 0"))
+        number
+            .filter(|price| price.is_finite() && *price >= 0.0)
+            .ok_or_else(|| self.bad("a number from 0"))
     }
 
     /// The value as JSON, with `${NAME}` replaced in every text.
@@ -119,10 +168,15 @@ impl Field<'_> {
                 .and_then(Number::from_f64)
                 .map(Value::Number)
                 .ok_or_else(|| self.bad("finite numbers"))?,
-            DeValue::Datetime(_) => return Err(self.bad("text, numbers, true, false, lists or tables (no dates)")),
-            DeValue::Array(items) => {
-                Value::Array(items.iter().map(|item| self.to_json(item.get_ref())).collect::<Result<_, _>>()?)
+            DeValue::Datetime(_) => {
+                return Err(self.bad("text, numbers, true, false, lists or tables (no dates)"));
             }
+            DeValue::Array(items) => Value::Array(
+                items
+                    .iter()
+                    .map(|item| self.to_json(item.get_ref()))
+                    .collect::<Result<_, _>>()?,
+            ),
             DeValue::Table(table) => {
                 let mut map = Map::new();
                 for (key, value) in in_file_order(table) {
@@ -135,7 +189,10 @@ impl Field<'_> {
 
     /// Replaces each `${NAME}`. What a variable holds is not searched again.
     fn interpolate(&self, text: &str) -> Result<String, ConfigError> {
-        let bad = || ConfigError::BadInterpolation { at: self.at.clone(), field: self.name.clone() };
+        let bad = || ConfigError::BadInterpolation {
+            at: self.at.clone(),
+            field: self.name.clone(),
+        };
         let mut out = String::new();
         let mut rest = text;
         while let Some(start) = rest.find("${") {
@@ -152,24 +209,31 @@ impl Field<'_> {
                     variable: name.to_owned(),
                 });
             }
-            let value = (self.surroundings.variable)(name).ok_or_else(|| ConfigError::MissingVariable {
-                at: self.at.clone(),
-                field: self.name.clone(),
-                variable: name.to_owned(),
-            })?;
+            let value =
+                (self.surroundings.variable)(name).ok_or_else(|| ConfigError::MissingVariable {
+                    at: self.at.clone(),
+                    field: self.name.clone(),
+                    variable: name.to_owned(),
+                })?;
             out.push_str(before);
             out.push_str(&value);
             rest = &after[end + 1..];
         }
         out.push_str(rest);
-        if out.len() > MAX_VALUE_BYTES { Err(self.bad(format!("at most {MAX_VALUE_BYTES} bytes long"))) } else { Ok(out) }
+        if out.len() > MAX_VALUE_BYTES {
+            Err(self.bad(format!("at most {MAX_VALUE_BYTES} bytes long")))
+        } else {
+            Ok(out)
+        }
     }
 }
 
 fn is_variable(name: &str) -> bool {
     name.len() <= MAX_NAME_CHARS
         && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// `a, b, c`.

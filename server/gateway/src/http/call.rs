@@ -1,23 +1,22 @@
-//! One logical call: slots in turn, requests, retries, reading, handing over.
+//! One logical call: slots in turn, requests, retries. Reading a reply is next door, in `reading`.
 
 use std::future::Future;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use covel_model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, header};
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::budget::{Budget, Deadline, Late};
-use super::retry::{self, Retry};
-use super::transport::{Body, HttpReply, HttpRequest, TransportError};
 use super::Shared;
+use super::budget::{Budget, Deadline, Late};
+use super::reading::Reading;
+use super::retry::{self, Retry};
+use super::transport::{HttpReply, HttpRequest, TransportError};
 use crate::config::{Key, Slot, Tag};
-use crate::limits::{MAX_ERROR_BODY_BYTES, MAX_RESPONSE_BYTES};
-use crate::protocol::{self, Fault, Mode, Piece, Progress, Protocol, ReplyReader, WireRequest};
-use crate::sse::{SseError, SseParser};
+use crate::limits::MAX_ERROR_BODY_BYTES;
+use crate::protocol::{self, Fault, Mode, Protocol, WireRequest};
 
 /// A failed attempt.
 struct Failure {
@@ -30,15 +29,25 @@ struct Failure {
 
 impl Failure {
     fn before(fault: Fault) -> Self {
-        Self { fault, started: false, reached: false }
+        Self {
+            fault,
+            started: false,
+            reached: false,
+        }
     }
 
     /// May another slot be tried? After HTTP errors only 429 and 5xx, never after output, refusals or wrong
     /// configuration.
     fn may_fall_back(&self) -> bool {
         use ModelErrorKind::{Overloaded, Quota, RateLimited, Server, Timeout, Unreachable};
-        let kind = matches!(self.fault.kind, Overloaded | Quota | RateLimited | Server | Timeout | Unreachable);
-        let status = self.fault.status.is_none_or(|status| status == 429 || status >= 500);
+        let kind = matches!(
+            self.fault.kind,
+            Overloaded | Quota | RateLimited | Server | Timeout | Unreachable
+        );
+        let status = self
+            .fault
+            .status
+            .is_none_or(|status| status == 429 || status >= 500);
         kind && status && !self.started
     }
 
@@ -51,12 +60,19 @@ impl Failure {
 }
 
 /// Runs a call. Pieces go to `pieces`; the result says how it ended.
-pub(super) async fn run(shared: Arc<Shared>, request: ModelRequest, pieces: Sender<ModelEvent>) -> Result<(), ModelError> {
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    request: ModelRequest,
+    pieces: Sender<ModelEvent>,
+) -> Result<(), ModelError> {
     let configured = shared.configured();
     let config = |error: crate::config::ConfigError| {
         configured.explain(None, Fault::new(ModelErrorKind::Config, error.to_string()))
     };
-    let first = configured.config.resolve(&request.slot, Tag::Text).map_err(config)?;
+    let first = configured
+        .config
+        .resolve(&request.slot, Tag::Text)
+        .map_err(config)?;
     let mut call = Call {
         budget: Budget::new(shared.limits, &request, Instant::now()),
         shared: &shared,
@@ -66,7 +82,9 @@ pub(super) async fn run(shared: Arc<Shared>, request: ModelRequest, pieces: Send
     let chain = configured.config.chain(first);
     for (at, slot) in chain.iter().enumerate() {
         slot.ready().map_err(config)?;
-        let Err(failure) = call.ask(slot).await else { return Ok(()) };
+        let Err(failure) = call.ask(slot).await else {
+            return Ok(());
+        };
         if at + 1 == chain.len() || !failure.may_fall_back() {
             return Err(configured.explain(Some(slot), failure.fault));
         }
@@ -88,31 +106,50 @@ impl Call<'_> {
     async fn ask(&mut self, slot: &Slot) -> Result<(), Failure> {
         let protocol = protocol::by_id(&slot.protocol);
         let protocol = protocol.ok_or_else(|| {
-            Failure::before(Fault::new(ModelErrorKind::Config, "its protocol is not spoken"))
+            Failure::before(Fault::new(
+                ModelErrorKind::Config,
+                "its protocol is not spoken",
+            ))
         })?;
         if !slot.options.ignored.is_empty() {
             tracing::warn!(slot = slot.name(), options = ?slot.options.ignored, "unknown provider options ignored");
         }
-        let wire = protocol.write(slot, self.request, Mode::Stream).map_err(Failure::before)?;
-        let Err(failure) = self.ask_streaming(slot, protocol, &wire).await else { return Ok(()) };
+        let wire = protocol
+            .write(slot, self.request, Mode::Stream)
+            .map_err(Failure::before)?;
+        let Err(failure) = self.ask_streaming(slot, protocol, &wire).await else {
+            return Ok(());
+        };
         if !failure.may_ask_whole() || self.budget.take_request(Instant::now()).is_err() {
             return Err(failure);
         }
         tracing::warn!(slot = slot.name(), kind = ?failure.fault.kind, "the stream gave nothing, asking for a whole reply");
-        let wire = protocol.write(slot, self.request, Mode::Whole).map_err(Failure::before)?;
+        let wire = protocol
+            .write(slot, self.request, Mode::Whole)
+            .map_err(Failure::before)?;
         match self.ask_once(slot, protocol, &wire, Mode::Whole).await {
             Ok(()) => Ok(()),
             // What went wrong first says more, unless the second try got further or ran out of time.
-            Err((second, _)) if second.started || second.fault.kind == ModelErrorKind::Budget => Err(second),
+            Err((second, _)) if second.started || second.fault.kind == ModelErrorKind::Budget => {
+                Err(second)
+            }
             Err((second, _)) if second.fault.kind == ModelErrorKind::Refused => Err(second),
             Err(_) => Err(failure),
         }
     }
 
-    async fn ask_streaming(&mut self, slot: &Slot, protocol: &dyn Protocol, wire: &WireRequest) -> Result<(), Failure> {
+    async fn ask_streaming(
+        &mut self,
+        slot: &Slot,
+        protocol: &dyn Protocol,
+        wire: &WireRequest,
+    ) -> Result<(), Failure> {
         loop {
-            self.budget.take_request(Instant::now()).map_err(Failure::before)?;
-            let Err((mut failure, retry)) = self.ask_once(slot, protocol, wire, Mode::Stream).await else {
+            self.budget
+                .take_request(Instant::now())
+                .map_err(Failure::before)?;
+            let Err((mut failure, retry)) = self.ask_once(slot, protocol, wire, Mode::Stream).await
+            else {
                 return Ok(());
             };
             let now = Instant::now();
@@ -134,7 +171,9 @@ impl Call<'_> {
                 },
                 now,
             );
-            let Some(wait) = wait else { return Err(failure) };
+            let Some(wait) = wait else {
+                return Err(failure);
+            };
             tracing::debug!(slot = slot.name(), status = ?failure.fault.status, wait = ?wait, "request retried");
             sleep(wait).await;
         }
@@ -150,205 +189,172 @@ impl Call<'_> {
     ) -> Result<(), (Failure, Retry)> {
         let never = |failure: Failure| (failure, Retry::Never);
         let queue = self.shared.permits.clone().acquire_owned();
-        let permit = before(self.budget.end(), queue).await.map_err(|late| never(Failure::before(late.fault())))?;
-        let outgoing = outgoing(slot, protocol, wire, mode).map_err(|fault| never(Failure::before(fault)))?;
+        let permit = before(self.budget.end(), queue)
+            .await
+            .map_err(|late| never(Failure::before(late.fault())))?;
+        if Instant::now() >= self.budget.end().at {
+            // The turn came in the very moment in which the time ran out.
+            return Err(never(Failure::before(Late::Budget.fault())));
+        }
+        let outgoing =
+            outgoing(slot, protocol, wire, mode).map_err(|fault| never(Failure::before(fault)))?;
         let deadline = match mode {
             Mode::Stream => self.budget.first_piece(Instant::now()),
             Mode::Whole => self.budget.end(),
         };
         let reply = before(deadline, self.shared.transport.send(outgoing)).await;
-        let reply = reply.map_err(|late| never(Failure { fault: late.fault(), started: false, reached: true }))?;
+        let reply = reply.map_err(|late| {
+            never(Failure {
+                fault: late.fault(),
+                started: false,
+                reached: true,
+            })
+        })?;
         let reply = reply.map_err(|error| {
-            let retry = if error.broken_connection { Retry::Backoff } else { Retry::Never };
+            let retry = if error.broken_connection {
+                Retry::Backoff
+            } else {
+                Retry::Never
+            };
             let reached = error.sent;
-            (Failure { fault: unreachable(error), started: false, reached }, retry)
+            (
+                Failure {
+                    fault: unreachable(error),
+                    started: false,
+                    reached,
+                },
+                retry,
+            )
         })?;
         if !reply.status.is_success() {
             let (fault, retry) = self.rejection(reply, deadline).await;
             drop(permit);
-            return Err((Failure { fault, started: false, reached: true }, retry));
+            return Err((
+                Failure {
+                    fault,
+                    started: false,
+                    reached: true,
+                },
+                retry,
+            ));
         }
-        let mut reading = Reading { call: self, reader: protocol.reader(wire), deadline, started: false };
+        let mut reading = Reading {
+            budget: &mut self.budget,
+            pieces: self.pieces,
+            tail: self.shared.limits.tail,
+            reader: protocol.reader(wire),
+            deadline,
+            started: false,
+        };
         let outcome = match (mode, content_kind(&reply.headers)) {
-            (_, ContentKind::Page) => Err(Fault::malformed("the answer is a web page; is `baseUrl` right?")),
+            (_, ContentKind::Page) => Err(Fault::malformed(
+                "the answer is a web page; is `baseUrl` right?",
+            )),
             // Some providers answer a request for a stream with a whole reply, and errors often come that way.
             (Mode::Whole, _) | (_, ContentKind::Json) => reading.whole(reply.body).await,
             (Mode::Stream, ContentKind::Other) => reading.stream(reply.body).await,
         };
         let started = reading.started;
-        outcome.map_err(|fault| never(Failure { fault, started, reached: true }))
+        outcome.map_err(|fault| {
+            never(Failure {
+                fault,
+                started,
+                reached: true,
+            })
+        })
     }
 
     /// Reads a rejection, as much of it as is needed, and drops the rest.
     async fn rejection(&self, reply: HttpReply, deadline: Deadline) -> (Fault, Retry) {
-        let HttpReply { status, headers, mut body } = reply;
+        let HttpReply {
+            status,
+            headers,
+            mut body,
+        } = reply;
         let mut text = Vec::new();
         if !status.is_redirection() {
-            let end = deadline.at.min(Instant::now() + self.shared.limits.error_body);
+            let end = deadline
+                .at
+                .min(Instant::now() + self.shared.limits.error_body);
             while text.len() < MAX_ERROR_BODY_BYTES
                 && let Ok(Some(Ok(piece))) = timeout_at(end, body.next()).await
             {
-                text.extend_from_slice(&piece[..piece.len().min(MAX_ERROR_BODY_BYTES - text.len())]);
+                text.extend_from_slice(
+                    &piece[..piece.len().min(MAX_ERROR_BODY_BYTES - text.len())],
+                );
             }
         }
         let fault = protocol::from_status(status, &text);
         let retry = match fault.kind {
             // Money and refusals do not come back by waiting.
             ModelErrorKind::Quota | ModelErrorKind::Refused => Retry::Never,
-            _ => retry::wanted(status, &headers, (self.shared.now)(), self.shared.limits.demanded_wait),
+            _ => retry::wanted(
+                status,
+                &headers,
+                (self.shared.now)(),
+                self.shared.limits.demanded_wait,
+            ),
         };
         (fault, retry)
     }
 }
 
-/// A reply being read.
-struct Reading<'c, 'a> {
-    call: &'c mut Call<'a>,
-    reader: Box<dyn ReplyReader>,
-    deadline: Deadline,
-    started: bool,
-}
-
-impl Reading<'_, '_> {
-    async fn stream(&mut self, mut body: Body) -> Result<(), Fault> {
-        let mut parser = SseParser::new();
-        let mut pieces = Vec::new();
-        let mut read = 0usize;
-        // Set once the reply has said how it ended: from then on nothing can go wrong but the figures missing.
-        let mut tail: Option<Deadline> = None;
-        'reply: loop {
-            loop {
-                let event = match parser.next_event() {
-                    Ok(Some(event)) => event,
-                    Ok(None) => break,
-                    Err(_) if tail.is_some() => break 'reply,
-                    Err(error @ SseError::NotUtf8) => return Err(Fault::malformed(error.to_string())),
-                    Err(error) => return Err(Fault::endless(error.to_string())),
-                };
-                let progress = self.reader.event(&event, &mut pieces)?;
-                self.hand_over(&mut pieces).await;
-                match progress {
-                    Progress::Open => {}
-                    Progress::Ended if tail.is_some() => {}
-                    Progress::Ended => {
-                        let at = Instant::now() + self.call.shared.limits.tail;
-                        tail = Some(Deadline { at, meaning: Late::Budget });
-                    }
-                    Progress::Closed => break 'reply,
-                }
-            }
-            match before(tail.unwrap_or(self.deadline), body.next()).await {
-                Ok(Some(Ok(bytes))) => {
-                    read += bytes.len();
-                    if read > MAX_RESPONSE_BYTES {
-                        return Err(Fault::endless(format!("the reply is longer than {MAX_RESPONSE_BYTES} bytes")));
-                    }
-                    parser.push(&bytes);
-                }
-                Ok(None) => break,
-                Ok(Some(Err(_))) | Err(_) if tail.is_some() => break,
-                Ok(Some(Err(error))) => return Err(cut_off(&error)),
-                Err(late) => return Err(late.fault()),
-            }
-        }
-        drop(body);
-        self.finish().await
-    }
-
-    async fn whole(&mut self, mut body: Body) -> Result<(), Fault> {
-        let mut text = Vec::new();
-        loop {
-            match before(self.deadline, body.next()).await {
-                Ok(Some(Ok(bytes))) if text.len() + bytes.len() > MAX_RESPONSE_BYTES => {
-                    return Err(Fault::endless(format!("the reply is longer than {MAX_RESPONSE_BYTES} bytes")));
-                }
-                Ok(Some(Ok(bytes))) => text.extend_from_slice(&bytes),
-                Ok(Some(Err(error))) => return Err(cut_off(&error)),
-                Ok(None) => break,
-                Err(late) => return Err(late.fault()),
-            }
-        }
-        let mut pieces = Vec::new();
-        self.reader.whole(&text, &mut pieces)?;
-        // Refusals show only at the end: ask before anything is handed over.
-        let ending = self.reader.end()?;
-        self.hand_over(&mut pieces).await;
-        self.close(ending).await;
-        Ok(())
-    }
-
-    async fn finish(&mut self) -> Result<(), Fault> {
-        let ending = self.reader.end()?;
-        self.close(ending).await;
-        Ok(())
-    }
-
-    async fn hand_over(&mut self, pieces: &mut Vec<Piece>) {
-        if pieces.is_empty() {
-            return;
-        }
-        self.started = true;
-        for piece in pieces.drain(..) {
-            let event = match piece {
-                Piece::Text(text) => ModelEvent::Text(text),
-                Piece::Reasoning(text) => ModelEvent::Reasoning(text),
-                Piece::ToolFragment => continue,
-            };
-            self.send(event).await;
-        }
-        // Counted from when the caller took them: its own pauses are not the provider's silence.
-        let now = Instant::now();
-        self.call.budget.progress(now);
-        self.deadline = self.call.budget.next_piece(now);
-    }
-
-    async fn close(&mut self, ending: protocol::Ending) {
-        self.started = true;
-        for tool_call in ending.tool_calls {
-            self.send(ModelEvent::ToolCall(tool_call)).await;
-        }
-        self.send(ModelEvent::Done { finish: ending.finish, usage: ending.usage, model: ending.model }).await;
-    }
-
-    async fn send(&self, event: ModelEvent) {
-        // Fails only when the stream is gone, and then this future is dropped with it.
-        let _ = self.call.pieces.send(event).await;
-    }
-}
-
 /// `work`, unless the deadline comes first.
-async fn before<T>(deadline: Deadline, work: impl Future<Output = T>) -> Result<T, Late> {
-    timeout_at(deadline.at, work).await.map_err(|_| deadline.meaning)
+pub(super) async fn before<T>(
+    deadline: Deadline,
+    work: impl Future<Output = T>,
+) -> Result<T, Late> {
+    timeout_at(deadline.at, work)
+        .await
+        .map_err(|_| deadline.meaning)
 }
 
-fn outgoing(slot: &Slot, protocol: &dyn Protocol, wire: &WireRequest, mode: Mode) -> Result<HttpRequest, Fault> {
+fn outgoing(
+    slot: &Slot,
+    protocol: &dyn Protocol,
+    wire: &WireRequest,
+    mode: Mode,
+) -> Result<HttpRequest, Fault> {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let accept = if mode == Mode::Stream { "text/event-stream, application/json" } else { "application/json" };
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    let accept = if mode == Mode::Stream {
+        "text/event-stream, application/json"
+    } else {
+        "application/json"
+    };
     headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("covel/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(
+        header::USER_AGENT,
+        HeaderValue::from_static(concat!("covel/", env!("CARGO_PKG_VERSION"))),
+    );
     if let Key::Set(secret) = &slot.key {
         let key = protocol.key_header(secret);
-        let (name, value) = key.ok_or_else(|| Fault::new(ModelErrorKind::Config, "its key fits no header"))?;
+        let (name, value) =
+            key.ok_or_else(|| Fault::new(ModelErrorKind::Config, "its key fits no header"))?;
         headers.insert(name, value);
     }
     Ok(HttpRequest {
         endpoint: slot.endpoint.clone(),
         path: wire.path.clone(),
         headers,
-        body: Bytes::copy_from_slice(&wire.body),
+        body: wire.body.clone(),
     })
 }
 
 fn unreachable(error: TransportError) -> Fault {
     if error.not_http {
-        return Fault::new(ModelErrorKind::Server, format!("the answer is not HTTP: {}", error.reason));
+        return Fault::new(
+            ModelErrorKind::Server,
+            format!("the answer is not HTTP: {}", error.reason),
+        );
     }
-    Fault::new(ModelErrorKind::Unreachable, format!("the provider cannot be reached: {}", error.reason))
-}
-
-fn cut_off(error: &TransportError) -> Fault {
-    Fault::malformed(format!("the reply was cut off: {}", error.reason))
+    Fault::new(
+        ModelErrorKind::Unreachable,
+        format!("the provider cannot be reached: {}", error.reason),
+    )
 }
 
 enum ContentKind {
@@ -359,8 +365,16 @@ enum ContentKind {
 }
 
 fn content_kind(headers: &HeaderMap) -> ContentKind {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let kind = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     match kind.as_str() {
         "application/json" => ContentKind::Json,
         "text/html" | "application/xhtml+xml" => ContentKind::Page,

@@ -166,16 +166,18 @@ impl<'a> Teller<'a> {
         if score == 0 {
             None
         } else {
-            self.first_step(here, |scene| scene == far)
+            self.way(here, |scene| scene == far).map(|(step, _)| step)
         }
     }
 
-    /// When a scene has nothing new to tell, the story moves by itself to the nearest one that has.
+    /// When a scene has nothing new to tell, the story moves by itself to the nearest one that has, without a stop
+    /// at the told ones between.
     fn drift(&self, here: usize, standing: &Standing) -> Option<usize> {
         if self.has_news(here, standing) {
             return None;
         }
-        self.first_step(here, |scene| self.has_news(scene, standing))
+        self.way(here, |scene| self.has_news(scene, standing))
+            .map(|(_, goal)| goal)
     }
 
     fn has_news(&self, scene: usize, standing: &Standing) -> bool {
@@ -186,8 +188,9 @@ impl<'a> Teller<'a> {
             .any(|(b, beat)| available(scene, b, beat, standing))
     }
 
-    /// Breadth first along the exits; the first step of the shortest way, or the goal itself when no way leads there.
-    fn first_step(&self, here: usize, goal: impl Fn(usize) -> bool) -> Option<usize> {
+    /// Breadth first along the exits: the first step of the shortest way to a goal, and the goal. Where no way leads
+    /// to any, the first step is the goal itself.
+    fn way(&self, here: usize, goal: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
         let scenes = &self.edition.scenes;
         let mut first = vec![None; scenes.len()];
         let mut frontier = vec![here];
@@ -204,14 +207,16 @@ impl<'a> Teller<'a> {
                         first[scene]
                     };
                     if goal(exit.to) {
-                        return first[exit.to];
+                        return first[exit.to].map(|step| (step, exit.to));
                     }
                     next.push(exit.to);
                 }
             }
             frontier = next;
         }
-        (0..scenes.len()).find(|scene| *scene != here && goal(*scene))
+        (0..scenes.len())
+            .find(|scene| *scene != here && goal(*scene))
+            .map(|scene| (scene, scene))
     }
 
     /// The untold beat that fits the player's words best; when all are told, the one told longest ago.

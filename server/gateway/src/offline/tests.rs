@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use super::*;
 
 fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 const PLAYER: [&str; 20] = [

@@ -81,7 +81,6 @@ async fn with_engine(
         kind,
         cancel: CancellationToken::new(),
         request_id: None,
-        settings: BTreeMap::new(),
     };
     let turn = engine.execute(request, None).await?;
     let filter = DataFilter { plugin: Some(tested), namespace: None, key: None, hidden: true };

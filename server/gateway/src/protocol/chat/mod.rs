@@ -37,4 +37,6 @@ impl Protocol for OpenAiChat {
 }
 
 #[cfg(test)]
-mod tests;
+mod reply_tests;
+#[cfg(test)]
+mod request_tests;

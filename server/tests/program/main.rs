@@ -1,0 +1,7 @@
+//! The `covel` program from outside: documents, exit statuses, help, serving, stopping, being killed.
+
+mod cases;
+mod documents;
+mod help;
+mod serving;
+mod support;
