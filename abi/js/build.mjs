@@ -12,6 +12,7 @@ const sdk = resolve(here, "../sdk/src");
 const hostModules = {
   "covel:kernel": join(here, "src/kernel.js"),
   "covel:buffer": join(here, "src/buffer.js"),
+  "covel:package": join(here, "src/package.js"),
   "covel:url": join(here, "src/url.js"),
   "covel:encoding": join(here, "src/encoding.js"),
   zod: join(here, "src/zod.js"),
@@ -80,7 +81,7 @@ await build({
   entryPoints: Object.entries(sdkModules).map(([name, file]) => ({ in: file, out: fileOf(name) })),
   splitting: true,
   chunkNames: "sdk-[hash]",
-  external: ["zod", "node:*"],
+  external: ["zod", "node:*", "covel:package"],
 });
 const modules = Object.fromEntries([...Object.keys(hostModules), ...Object.keys(sdkModules)].map((name) => [name, `${fileOf(name)}.js`]));
 for (const file of await readdir(out)) {

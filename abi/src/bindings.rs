@@ -23,7 +23,7 @@ use crate::{
     isolate::{Operation, Running, State, Timer},
     limits::{
         MAX_ERROR_DETAILS_BYTES, MAX_ERROR_TEXT_BYTES, MAX_HOST_ARGUMENT_BYTES, MAX_LOG_BYTES,
-        MAX_LOG_LINES, MAX_PENDING_REQUESTS, MAX_TIMERS,
+        MAX_LOG_LINES, MAX_MODULE_BYTES, MAX_PENDING_REQUESTS, MAX_TIMERS,
     },
     queue::Message,
     register,
@@ -703,6 +703,17 @@ fn machine_functions<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>)
             }
         }
     );
+    function!(ctx, host, state, "readText", |c, s, path: String| {
+        let Some(path) = crate::modules::join("", &path) else { return Ok(JsValue::new_undefined(c.clone())) };
+        match s.blueprint.spec.files.read(&path) {
+            Some(bytes) if bytes.len() <= MAX_MODULE_BYTES => match std::str::from_utf8(&bytes) {
+                Ok(text) => Ok(rquickjs::String::from_str(c.clone(), text)?.into_value()),
+                Err(_) => Err(throw(&c, &HostError::new("invalid-input", format!("{path} is not UTF-8 text")))),
+            },
+            Some(_) => Err(throw(&c, &HostError::new("invalid-input", format!("{path} is larger than {MAX_MODULE_BYTES} bytes")))),
+            None => Ok(JsValue::new_undefined(c.clone())),
+        }
+    });
     function!(ctx, host, state, "randomUuid", |c, _s| {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes)

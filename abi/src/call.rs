@@ -26,6 +26,28 @@ pub enum CallTarget {
         /// Name inside the plugin.
         name: String,
     },
+    /// A registered service: input parsed, handler, output parsed. The argument is the input. SVC-9
+    Service {
+        /// Name inside the plugin.
+        name: String,
+    },
+    /// A registered hook handler: `(ctx, payload)`; `null` when its `match` is not true. The argument is the payload.
+    Hook {
+        /// [`HookInfo::index`](crate::HookInfo::index).
+        index: u32,
+    },
+    /// A registered extension handler: `(input, ctx)`. The argument is the input.
+    Extension {
+        /// Point.
+        point: String,
+        /// Id inside the plugin.
+        id: String,
+    },
+    /// A registered form validator: `(values, data, {locale, messages})`. The argument is `{values, data}`.
+    Form {
+        /// Name inside the plugin.
+        name: String,
+    },
     /// A registered RPC action: `(payload, ctx)`.
     Rpc {
         /// Action.

@@ -325,6 +325,10 @@ impl Worker {
             CallTarget::Guard { module } => ("guard", module),
             CallTarget::Tool { name } => ("tool", name),
             CallTarget::Rpc { action } => ("rpc", action),
+            CallTarget::Service { name } => ("service", name),
+            CallTarget::Hook { index } => ("hook", &index.to_string()),
+            CallTarget::Extension { point, id } => ("extension", &format!("{point}\0{id}")),
+            CallTarget::Form { name } => ("form", name),
         };
         self.launch(
             key,
@@ -472,6 +476,8 @@ impl Worker {
                 state.strikes.set(state.strikes.get() + 1);
             }
             self.interrupt(key, call, trip);
+        } else if trip == Some(Trip::Timeout) {
+            state.strikes.set(state.strikes.get() + 1);
         }
         if state.poisoned.get() || state.strikes.get() >= MAX_STRIKES {
             self.replace(key, epoch, call);

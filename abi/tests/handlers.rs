@@ -277,3 +277,83 @@ async fn a_context_is_closed_when_its_call_has_ended() {
         json!(["closed", "closed", "closed", "closed"])
     );
 }
+
+#[tokio::test]
+async fn large_documents_are_converted_as_they_are_read() {
+    let big = json!({
+        "small": 1,
+        "big": (0..50).map(|i| json!({"n": i, "deep": (0..40).collect::<Vec<_>>()})).collect::<Vec<_>>(),
+        "__proto__": (0..40).collect::<Vec<_>>(),
+    });
+    let code = r#"
+        export default async (ctx) => {
+            const v = ctx.inputs.doc;
+            const lazily = typeof Object.getOwnPropertyDescriptor(v, "big").get;
+            const one = v.big[7].deep[3];
+            const plain = "value" in Object.getOwnPropertyDescriptor(v, "big");
+            v.big[7].deep.push("mine");
+            v.big[8] = "replaced";
+            const frozen = Object.freeze(v.big[9]);
+            return {
+                lazily, one, plain, keys: Object.keys(v), proto: Object.getPrototypeOf(v) === Object.prototype, lens: [v.big.length, v.big[7].deep.length, frozen.deep.length, frozen.deep === frozen.deep],
+                replaced: v.big[8], array: Array.isArray(v.big) && Array.isArray(v.big[10].deep), text: JSON.stringify(v.big[11]), own: v["__proto__"].length, whole: ctx.inputs.copy,
+            };
+        };"#;
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", code)]).await;
+    for document in [covel_graph::Json::from_value(big.clone()), covel_graph::Json::trusted(big.to_string())] {
+        let mut call = request(&generation, handler("h.js"));
+        call.context.inputs = vec![("doc".into(), document.clone()), ("copy".into(), document)];
+        let value = run(&host, call).await.unwrap();
+        assert_eq!(value["lazily"], "function");
+        assert_eq!(value["one"], 3);
+        assert_eq!(value["plain"], true);
+        assert_eq!(value["keys"], json!(["small", "big", "__proto__"]));
+        assert_eq!(value["proto"], true);
+        assert_eq!(value["lens"], json!([50, 41, 40, true]));
+        assert_eq!(value["replaced"], "replaced");
+        assert_eq!(value["array"], true);
+        assert_eq!(value["text"], big["big"][11].to_string());
+        assert_eq!(value["own"], 40);
+        assert_eq!(value["whole"], big);
+    }
+}
+
+#[tokio::test]
+async fn web_globals_behave() {
+    let code = r#"
+        const order = [];
+        setTimeout(() => order.push("t2"), 2); setTimeout(() => order.push("t1"), 1); queueMicrotask(() => order.push("m"));
+        const cleared = setTimeout(() => order.push("never"), 1); clearTimeout(cleared);
+        let n = 0;
+        await new Promise((resolve) => { const i = setInterval(() => { if (++n === 3) { clearInterval(i); resolve(); } }, 1); });
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        const any = AbortSignal.any([AbortSignal.timeout(1), new AbortController().signal]);
+        await new Promise((resolve) => any.addEventListener("abort", resolve));
+        const controller = new AbortController();
+        controller.abort(new RangeError("mine"));
+        const original = { d: new Date(0), m: new Map([[1, { a: 1 }]]), s: new Set([1]), r: /x/g, n: undefined };
+        original.self = original;
+        const copy = structuredClone(original);
+        let refused;
+        try { structuredClone(() => 1) } catch (e) { refused = e.name }
+        const url = new URL("../b?x=1&y=é#h", "https://例え.jp:443/a/c");
+        url.searchParams.append("z", "a b");
+        return {
+            order, n, reason: any.reason.name, mine: controller.signal.reason.message,
+            clone: [copy.d.getTime(), copy.m.get(1).a, copy.s.has(1), copy.r.flags, copy.self === copy, copy !== original], refused,
+            url: url.href,
+            text: new TextDecoder().decode(new TextEncoder().encode("é😀")),
+            random: crypto.getRandomValues(new Uint8Array(4)).length,
+            types: [typeof fetch, typeof process, typeof require, typeof WebAssembly],
+        };"#;
+    assert_eq!(
+        eval(code).await.unwrap(),
+        json!({
+            "order": ["m", "t1", "t2"], "n": 3, "reason": "TimeoutError", "mine": "mine",
+            "clone": [0, 1, true, "g", true, true], "refused": "DataCloneError",
+            "url": "https://xn--r8jz45g.jp/b?x=1&y=%C3%A9&z=a+b#h",
+            "text": "é😀", "random": 4, "types": ["undefined", "undefined", "undefined", "undefined"],
+        })
+    );
+}

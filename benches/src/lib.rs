@@ -1,1 +1,102 @@
-//! Criterion benches and their figures.
+//! Fixtures the benches share: generated packages, engines on temporary folders.
+#![allow(clippy::unwrap_used)] // A bench that cannot set itself up stops.
+
+use std::sync::Arc;
+
+use covel_exec::{
+    Engine, EngineOptions, FixedAmbient, NativeContext, NativeOutput, NativePackage, NewSession, ScriptedGateway,
+    SystemAmbient,
+};
+use covel_graph::{
+    Stage,
+    fragment::{NeedDecl, RuntimeDecl},
+    package::{Discovery, Package, compile_in_memory},
+};
+use tempfile::TempDir;
+
+/// An engine on a temporary folder.
+pub fn engine(durable: bool) -> (Engine, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = EngineOptions::new(folder.path(), Arc::new(ScriptedGateway::new(Vec::new())));
+    options.durable = durable;
+    options.ambient = Arc::new(SystemAmbient::default());
+    (Engine::open(options).unwrap(), folder)
+}
+
+/// An engine whose clock does not read the system.
+pub fn engine_without_clock() -> (Engine, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = EngineOptions::new(folder.path(), Arc::new(ScriptedGateway::new(Vec::new())));
+    options.durable = false;
+    options.ambient = Arc::new(FixedAmbient::default());
+    (Engine::open(options).unwrap(), folder)
+}
+
+/// A session of everything published.
+pub async fn session(engine: &Engine) -> String {
+    engine.create_session(NewSession::default()).await.unwrap().id
+}
+
+/// `count` no-op runtimes in five layers, each needing one of the layer before.
+pub fn no_ops(count: usize) -> NativePackage {
+    let width = count.div_ceil(5);
+    let mut package = NativePackage::new("no-ops");
+    for at in 0..count {
+        let mut decl = RuntimeDecl { stage: Some(Stage::PreTurn), ..RuntimeDecl::default() };
+        if at >= width {
+            let needed = format!("no-ops/r{:04}", at - width);
+            decl.needs.push(NeedDecl { runtime: Some(needed), ..NeedDecl::default() });
+        }
+        let run = |_: &NativeContext<'_>| Ok(NativeOutput::default());
+        package = package.add(&format!("r{at:04}"), decl, run);
+    }
+    package
+}
+
+/// `count` packages of one JavaScript runtime each that reads its context and one record and writes one of about 1 KB.
+pub fn js_packages(count: usize) -> Vec<Arc<Package>> {
+    let code = "export default async (ctx) => {
+        const before = await ctx.pluginData.get('log', 'last');
+        const words = ctx.playerMessage.split(' ').length;
+        const value = { n: (before?.n ?? 0) + 1, words, text: 'x'.repeat(900) };
+        await ctx.pluginData.set('log', 'last', value);
+        return { outcome: 'success', value: { n: value.n, locale: ctx.locale } };
+    };";
+    (0..count)
+        .map(|at| {
+            let manifest = format!(
+                "---\nid: js-{at:02}\nkind: plugin\ndescription: A bench package.\nruntime:\n  type: function\n  schedule: {{ stage: {} }}\n  function: {{ handler: ./handler.js }}\n---\n",
+                if at % 2 == 0 { "pre-turn" } else { "post-turn" }
+            );
+            compiled(&[("PLUGIN.md", &manifest), ("handler.js", code)])
+        })
+        .collect()
+}
+
+/// `count` packages that provide and want contracts of each other.
+pub fn linked_packages(count: usize) -> Vec<Arc<Package>> {
+    (0..count)
+        .map(|at| {
+            let input = if at == 0 {
+                String::new()
+            } else {
+                format!("    inputs: {{ before: {{ from: {{ contract: link.c{}@1 }} }} }}\n", at - 1)
+            };
+            let optional = if at == 0 { String::new() } else { format!("optional: [link.c{}@1]\n", at - 1) };
+            let manifest = format!(
+                "---\nid: link-{at:02}\nkind: plugin\ndescription: A bench package.\nprovides: [link.c{at}@1]\n{optional}contracts: {{ link.c{at}@1: {{ schema: ./any.json }} }}\nruntime:\n  type: function\n  schedule: {{ stage: pre-turn }}\n  io:\n    output: {{ contract: link.c{at}@1 }}\n{input}  function: {{ handler: ./handler.js }}\n---\n"
+            );
+            compiled(&[
+                ("PLUGIN.md", &manifest),
+                ("any.json", "{}"),
+                ("handler.js", "export default () => ({ outcome: 'success', value: {} });"),
+            ])
+        })
+        .collect()
+}
+
+fn compiled(files: &[(&str, &str)]) -> Arc<Package> {
+    let compiled = compile_in_memory(files, Discovery::Builtin);
+    let problems: Vec<String> = compiled.diagnostics.iter().map(ToString::to_string).collect();
+    compiled.package.unwrap_or_else(|| panic!("{}", problems.join("\n")))
+}

@@ -21,6 +21,7 @@ mod native;
 pub mod ops;
 pub mod overlay;
 mod packages;
+pub mod probe;
 mod prompt;
 mod query;
 pub mod random;

@@ -321,7 +321,7 @@ impl Inner {
     }
 
     /// Everything an execution must not see change.
-    fn freeze(
+    pub(crate) fn freeze(
         &self,
         session: SessionRecord,
         plan: &Arc<ActivePlan>,

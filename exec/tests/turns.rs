@@ -35,7 +35,7 @@ async fn inputs_carry_value_and_provenance_and_order_the_layers() {
         "{ stage: pre-turn }",
         "  io: { inputs: { clock: { from: { contract: town.hour@1 }, select: /hour, required: true } } }\n",
         "optional: [town.hour@1]\n",
-        "export default (ctx) => ({ outcome: 'success', value: { slot: ctx.inputs.clock, own: Object.keys(ctx.inputs), inherited: ctx.inputs.constructor === undefined } });",
+        "export default (ctx) => ({ outcome: 'success', value: { slot: ctx.inputs.clock, own: Object.keys(ctx.inputs), inherited: !Object.hasOwn(ctx.inputs, 'constructor') } });",
     );
     let stage = stage(vec![producer, reader], json!([])).await;
     let session = stage.session().await;

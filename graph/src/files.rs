@@ -90,10 +90,20 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Files given in memory.
-    pub(crate) fn in_memory<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let files = files.into_iter().map(|(path, text)| (path.to_owned(), Arc::from(text.as_bytes()))).collect();
-        Self { root: None, files, bytes: 0, full: false }
+    /// Files given in memory, under the same limits as files of a folder.
+    pub(crate) fn in_memory<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, report: &mut Report) -> Self {
+        let mut reader = Self { root: None, files: BTreeMap::new(), bytes: 0, full: false };
+        for (path, text) in files {
+            if text.len() as u64 > MAX_TEXT_FILE_BYTES {
+                report.add(too_large(path));
+            } else {
+                reader.files.insert(path.to_owned(), Arc::from(text.as_bytes()));
+            }
+        }
+        if reader.files.len() > MAX_PACKAGE_FILES {
+            reader.too_many(report);
+        }
+        reader
     }
 
     /// Walks a folder. Whatever cannot be taken is reported and left out.
@@ -222,12 +232,7 @@ impl Reader {
         let bytes = match read_at_most(real, limit) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => {
-                let message = if is_text {
-                    format!("a text file may have at most {MAX_TEXT_FILE_BYTES} bytes")
-                } else {
-                    format!("a package may have at most {MAX_PACKAGE_BYTES} bytes in all")
-                };
-                report.add(Diagnostic::error("file-too-large", relative, Position::default(), message));
+                report.add(if is_text { too_large(relative) } else { package_too_large(relative) });
                 return;
             }
             Err(error) => {
@@ -244,8 +249,7 @@ impl Reader {
         }
         self.bytes += bytes.len() as u64;
         if self.bytes > MAX_PACKAGE_BYTES {
-            let message = format!("a package may have at most {MAX_PACKAGE_BYTES} bytes in all");
-            report.add(Diagnostic::error("package-too-large", relative, Position::default(), message));
+            report.add(package_too_large(relative));
             self.full = true;
             return;
         }
@@ -257,6 +261,16 @@ impl Reader {
         let message = format!("a package may have at most {MAX_PACKAGE_FILES} files");
         report.add(Diagnostic::error("too-many-files", "PLUGIN.md", Position::default(), message));
     }
+}
+
+fn too_large(path: &str) -> Diagnostic {
+    let message = format!("a text file may have at most {MAX_TEXT_FILE_BYTES} bytes");
+    Diagnostic::error("file-too-large", path, Position::default(), message)
+}
+
+fn package_too_large(path: &str) -> Diagnostic {
+    let message = format!("a package may have at most {MAX_PACKAGE_BYTES} bytes in all");
+    Diagnostic::error("package-too-large", path, Position::default(), message)
 }
 
 fn outside(path: &str) -> Diagnostic {

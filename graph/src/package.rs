@@ -100,8 +100,9 @@ pub fn compile_package(dir: &Path, discovery: Discovery) -> Compiled {
 
 /// Compiles files given as (path, text) pairs, for tests and tools. There is no folder, so no folder name to match.
 pub fn compile_in_memory(files: &[(&str, &str)], discovery: Discovery) -> Compiled {
-    let reader = Reader::in_memory(files.iter().copied());
-    compile(Path::new(""), reader, None, discovery, Report::default())
+    let mut report = Report::default();
+    let reader = Reader::in_memory(files.iter().copied(), &mut report);
+    compile(Path::new(""), reader, None, discovery, report)
 }
 
 fn compile(dir: &Path, mut reader: Reader, folder: Option<&str>, discovery: Discovery, mut report: Report) -> Compiled {

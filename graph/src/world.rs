@@ -6,6 +6,7 @@
 
 mod files;
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;
 
 use std::{

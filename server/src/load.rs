@@ -28,8 +28,10 @@ pub struct Sources {
 /// What was found.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// Every folder's result.
+    /// Every folder's result; trusted packages first.
     pub compiled: Vec<Compiled>,
+    /// How many of them are trusted.
+    pub trusted: usize,
     /// Worlds.
     pub worlds: Vec<Arc<World>>,
     /// Findings in packages and worlds; file names start at the folder that was named.
@@ -95,6 +97,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
         folders.sort();
         folders.dedup();
         loaded.compiled.extend(compile_all(&folders, discovery));
+        if discovery == Discovery::Builtin {
+            loaded.trusted = loaded.compiled.len();
+        }
     }
     // Once more over both kinds: a community package may not take the place of a trusted one.
     let counted: Vec<usize> = loaded.compiled.iter().map(|compiled| compiled.diagnostics.len()).collect();

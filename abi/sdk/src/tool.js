@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJsonText } from "./json-text.js";
 
 /** The arguments of a tool call did not fit its parameters. */
 export class ToolValidationError extends Error {
@@ -24,6 +25,30 @@ function providerSchema(node) {
   return out;
 }
 
+function at(value, path) {
+  return path.reduce((inner, key) => (inner === null || typeof inner !== "object" ? undefined : inner[key]), value);
+}
+
+// Models sometimes give structure as text. Each such field is parsed once; what cannot be read says why.
+function structureFromText(params, issues) {
+  let copy;
+  const notes = new Map();
+  for (const issue of issues) {
+    if (issue.code !== "invalid_type" || issue.path.length === 0 || !["array", "object"].includes(issue.expected)) continue;
+    const text = at(params, issue.path);
+    if (typeof text !== "string" || !/^\s*[[{]/.test(text)) continue;
+    const read = parseJsonText(text, { field: true });
+    if (!read.ok) {
+      notes.set(issue, `${issue.message}: it is text that is not JSON (${read.reason}, near ${JSON.stringify(read.near)}); give the ${issue.expected} itself`);
+      continue;
+    }
+    copy ??= JSON.parse(JSON.stringify(params));
+    const parent = at(copy, issue.path.slice(0, -1));
+    parent[issue.path.at(-1)] = read.value;
+  }
+  return { copy, notes };
+}
+
 /** A tool module: parameters are validated before `execute` runs. */
 export function tool({ name, description, parameters, execute }) {
   if (typeof name !== "string" || name.trim() === "") throw new TypeError("a tool needs a name");
@@ -45,9 +70,18 @@ export function tool({ name, description, parameters, execute }) {
     parametersSchema: parameters,
     jsonSchema,
     async execute(params, ctx) {
-      const parsed = await parameters.safeParseAsync(params);
+      let parsed = await parameters.safeParseAsync(params);
+      let notes = new Map();
       if (!parsed.success) {
-        throw new ToolValidationError(parsed.error.issues.map((issue) => ({ path: pathText(issue.path), message: issue.message })));
+        const repaired = structureFromText(params, parsed.error.issues);
+        notes = repaired.notes;
+        if (repaired.copy !== undefined) {
+          const again = await parameters.safeParseAsync(repaired.copy);
+          if (again.success || notes.size === 0) parsed = again;
+        }
+      }
+      if (!parsed.success) {
+        throw new ToolValidationError(parsed.error.issues.map((issue) => ({ path: pathText(issue.path), message: notes.get(issue) ?? issue.message })));
       }
       return execute(parsed.data, ctx);
     },

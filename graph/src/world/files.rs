@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
+    io::Read,
     path::{Component, Path, PathBuf},
 };
 
@@ -61,7 +63,7 @@ impl Folder {
         let mut pending = vec![(folder.root.clone(), String::new(), 0)];
         while let Some((path, prefix, depth)) = pending.pop() {
             if let Err(problem) = folder.list(&path, &prefix, depth, &mut bytes, &mut pending) {
-                return Err(vec![problem]);
+                return Err(vec![*problem]);
             }
         }
         Ok(folder)
@@ -74,22 +76,19 @@ impl Folder {
         depth: usize,
         bytes: &mut u64,
         pending: &mut Vec<(PathBuf, String, usize)>,
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<(), Box<Diagnostic>> {
         let shown = if prefix.is_empty() { "." } else { prefix };
         let unreadable = |error: std::io::Error| {
             finding("world-unreadable", shown, format!("cannot list: {error}"))
         };
         if depth > MAX_DOCUMENT_DEPTH {
-            return Err(finding(
-                "world-too-deep",
-                shown,
-                format!("folders nest deeper than {MAX_DOCUMENT_DEPTH}"),
-            ));
+            let message = format!("folders nest deeper than {MAX_DOCUMENT_DEPTH}");
+            return Err(finding("world-too-deep", shown, message).into());
         }
         for entry in std::fs::read_dir(path).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
-                return Err(finding("name-not-utf8", shown, "a file name is not UTF-8"));
+                return Err(finding("name-not-utf8", shown, "a file name is not UTF-8").into());
             };
             let relative = if prefix.is_empty() {
                 name
@@ -99,11 +98,8 @@ impl Folder {
             // `metadata` of an entry does not follow links.
             let metadata = entry.metadata().map_err(unreadable)?;
             if metadata.is_symlink() {
-                return Err(finding(
-                    "symlink-refused",
-                    &relative,
-                    "a world holds no symbolic links",
-                ));
+                let message = "a world holds no symbolic links";
+                return Err(finding("symlink-refused", &relative, message).into());
             }
             if metadata.is_dir() {
                 pending.push((entry.path(), relative, depth + 1));
@@ -115,7 +111,7 @@ impl Folder {
                 let message = format!(
                     "a world holds at most {MAX_PACKAGE_FILES} files and {MAX_PACKAGE_BYTES} bytes"
                 );
-                return Err(finding("world-too-large", shown, message));
+                return Err(finding("world-too-large", shown, message).into());
             }
         }
         Ok(())
@@ -182,42 +178,39 @@ impl Folder {
         match self.read_text(path) {
             Ok(text) => Some(text),
             Err(problem) => {
-                self.errors.push(problem);
+                self.errors.push(*problem);
                 None
             }
         }
     }
 
-    fn read_text(&self, path: &str) -> Result<String, Diagnostic> {
+    fn read_text(&self, path: &str) -> Result<String, Box<Diagnostic>> {
         let Some(relative) = clean(path) else {
-            return Err(Diagnostic {
-                help: Some("a path is relative and stays inside the world folder".into()),
-                ..finding(
-                    "path-outside-world",
-                    path,
-                    format!("`{path}` leads out of the world folder"),
-                )
-            });
+            let message = format!("`{path}` leads out of the world folder");
+            let mut outside = finding("path-outside-world", path, message);
+            outside.help = Some("a path is relative and stays inside the world folder".into());
+            return Err(outside.into());
         };
         let Some(&length) = self.files.get(&relative) else {
-            return Err(finding(
-                "file-missing",
-                &relative,
-                format!("`{relative}` does not exist"),
-            ));
+            let message = format!("`{relative}` does not exist");
+            return Err(finding("file-missing", &relative, message).into());
         };
         if length > MAX_TEXT_FILE_BYTES {
             let message =
                 format!("{length} bytes; a text file holds at most {MAX_TEXT_FILE_BYTES}");
-            return Err(finding("file-too-large", &relative, message));
+            return Err(finding("file-too-large", &relative, message).into());
         }
-        let bytes = std::fs::read(self.root.join(&relative)).map_err(|error| {
-            finding(
-                "file-unreadable",
-                &relative,
-                format!("cannot read: {error}"),
-            )
-        })?;
+        // The bound holds even when the file has grown since it was listed.
+        let mut bytes = Vec::new();
+        File::open(self.root.join(&relative))
+            .and_then(|file| file.take(MAX_TEXT_FILE_BYTES).read_to_end(&mut bytes))
+            .map_err(|error| {
+                finding(
+                    "file-unreadable",
+                    &relative,
+                    format!("cannot read: {error}"),
+                )
+            })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             finding(
@@ -238,7 +231,7 @@ impl Folder {
         match parse(&text, path) {
             Ok(value) => Some(value),
             Err(problem) => {
-                self.errors.push(problem);
+                self.errors.push(*problem);
                 None
             }
         }
@@ -260,7 +253,7 @@ impl Folder {
         let mut all = blake3::Hasher::new();
         for path in self.files.keys().cloned().collect::<Vec<_>>() {
             let mut one = blake3::Hasher::new();
-            let read = std::fs::File::open(self.root.join(&path))
+            let read = File::open(self.root.join(&path))
                 .and_then(|file| one.update_reader(file).map(drop));
             if let Err(error) = read {
                 self.errors.push(finding(
@@ -277,7 +270,7 @@ impl Folder {
     }
 }
 
-fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Diagnostic> {
+fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Box<Diagnostic>> {
     let options = serde_saphyr::options! {
         // `on` and `yes` are words, as in YAML 1.2.
         strict_booleans: true,
@@ -290,11 +283,11 @@ fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Diagnostic> {
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location();
         let short = error.without_snippet().to_string();
-        Diagnostic {
+        Box::new(Diagnostic {
             line: place.map_or(0, |at| u32::try_from(at.line()).unwrap_or(0)),
             column: place.map_or(0, |at| u32::try_from(at.column()).unwrap_or(0)),
             ..finding("yaml-invalid", file, short)
-        }
+        })
     })
 }
 

@@ -230,8 +230,14 @@ fn names_from_data_are_ordinary_keys() {
 
 #[test]
 fn yes_and_on_are_words() {
-    let (_dir, result) = world(&[("world.yaml", SMALL), ("scenes/a.yaml", "words: [on, yes, no]\n")]);
-    assert_eq!(result.unwrap().scenes.unwrap().value()["default"]["words"], json!(["on", "yes", "no"]));
+    let (_dir, result) = world(&[
+        ("world.yaml", SMALL),
+        ("scenes/a.yaml", "words: [on, yes, no]\n"),
+    ]);
+    assert_eq!(
+        result.unwrap().scenes.unwrap().value()["default"]["words"],
+        json!(["on", "yes", "no"])
+    );
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use covel_graph::{
-    PluginId,
+    Diagnostic, PluginId,
     activation::{self, Activation, ActivationRequest},
-    explain,
+    explain::PlanDocument,
     link::{self, Linked},
     package::Package,
 };
@@ -22,13 +22,16 @@ use crate::{
 pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
     let loaded = load_for(&arguments.packages)?.strict()?;
     let (activation, linked) = plan(&arguments.packages, &loaded)?;
-    let refused = activation.unmet.iter().any(activation::Unmet::blocks) || linked.diagnostics.iter().any(covel_graph::Diagnostic::is_error);
+    let refused = activation.unmet.iter().any(activation::Unmet::blocks) || linked.diagnostics.iter().any(Diagnostic::is_error);
     let format = if arguments.json { PlanFormat::Json } else { arguments.format.unwrap_or(PlanFormat::Text) };
+    let handle = linked.handle().map_err(|error| ServerError::Internal(error.to_string()))?;
+    let diagnostics: Vec<Diagnostic> = loaded.diagnostics.iter().chain(&linked.diagnostics).cloned().collect();
+    let document = PlanDocument::of(&handle, &diagnostics);
     match format {
-        PlanFormat::Json => streams.document(&explain::document(&linked))?,
-        PlanFormat::Text => streams.print(&explain::text(&linked)),
-        PlanFormat::Mermaid => streams.print(&explain::mermaid(&linked)),
-        PlanFormat::Dot => streams.print(&explain::dot(&linked)),
+        PlanFormat::Json => streams.document(&document)?,
+        PlanFormat::Text => streams.print(&document.to_text()),
+        PlanFormat::Mermaid => streams.print(&document.to_mermaid()),
+        PlanFormat::Dot => streams.print(&document.to_dot()),
     }
     for rejected in &activation.rejected {
         streams.complain(&format!("covel: {} is left out: {}", rejected.plugin, rejected.message));

@@ -136,15 +136,15 @@ async fn start(
 
 /// Packages to show as unusable.
 fn broken(loaded: &Loaded) -> Vec<BrokenPackage> {
-    let unusable = loaded.compiled.iter().filter(|compiled| compiled.package.is_none());
+    let unusable = loaded.compiled.iter().enumerate().filter(|(_, compiled)| compiled.package.is_none());
     unusable
-        .map(|compiled| BrokenPackage {
+        .map(|(place, compiled)| BrokenPackage {
             id: match (&compiled.plugin_id, compiled.dir.file_name()) {
                 (Some(id), _) => id.to_string(),
                 (None, Some(name)) => name.to_string_lossy().into_owned(),
                 (None, None) => compiled.dir.display().to_string(),
             },
-            community: compiled.discovery == Discovery::Community,
+            community: place >= loaded.trusted,
             error: compiled.diagnostics.iter().find(|found| found.is_error()).map_or_else(String::new, |found| {
                 format!("{}:{}: {}", found.file, found.line, found.message)
             }),

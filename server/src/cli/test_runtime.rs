@@ -59,8 +59,6 @@ pub(super) struct Bench<'a> {
     pub(super) loaded: &'a Loaded,
     /// The tested package.
     pub(super) plugin_id: String,
-    /// Folder where companions are looked for.
-    pub(super) folder: PathBuf,
     /// Companions named on the command line.
     pub(super) companions: Vec<String>,
 }
@@ -87,7 +85,6 @@ pub(super) fn run(arguments: &TestArgs, streams: &mut Streams<'_>) -> Result<u8,
     let bench = Bench {
         plugin_id: loaded.compiled.first().and_then(|c| c.plugin_id.as_ref()).map(ToString::to_string).unwrap_or_default(),
         loaded: &loaded,
-        folder,
         companions: arguments.with_plugin.clone(),
     };
     let threads = runtime()?;

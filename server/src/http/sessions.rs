@@ -166,9 +166,8 @@ pub(super) async fn plan(
     State(state): State<AppState>,
     PathParams(session): PathParams<String>,
 ) -> Result<Response, ApiError> {
-    let record = state.engine.session(&session)?;
-    let (_, linked) = state.engine.plan_for(&record.active_plugins)?;
-    Ok(ok(&covel_graph::explain::document(&linked)))
+    let handle = state.engine.plan(&session).await?;
+    Ok(ok(&covel_graph::explain::PlanDocument::of(&handle, &[])))
 }
 
 pub(super) async fn execution(

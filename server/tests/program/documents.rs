@@ -187,8 +187,8 @@ fn a_plan_is_printed_in_four_forms() {
     let document = plan("json").json();
     assert_eq!(document["digest"].as_str().unwrap().len(), 64);
     let stages: Vec<&str> = document["stages"].as_array().unwrap().iter().map(|stage| stage["stage"].as_str().unwrap()).collect();
-    assert_eq!(stages, ["setup", "narrative", "post-turn"]);
-    assert_eq!(document["stages"][1]["layers"], json!([["teller"]]));
+    assert_eq!(stages, ["setup", "pre-turn", "narrative", "post-turn", "audit"]);
+    assert_eq!(document["stages"][2]["layers"], json!([["teller"]]));
     for name in ["edges", "subscriptions", "diagnostics"] {
         assert!(document[name].is_array(), "{name}");
     }

@@ -254,6 +254,9 @@ pub(super) struct Edition {
     pub(super) scenes: Vec<Scene>,
 }
 
+/// The words by which a beat (scene, beat) is recognised.
+type Anchor = (String, (usize, usize));
+
 /// The scene material of one world.
 #[derive(Clone, Debug)]
 pub struct SceneBook {
@@ -262,7 +265,7 @@ pub struct SceneBook {
     default: Edition,
     locales: BTreeMap<String, Edition>,
     /// Anchor text to (scene, beat), over all editions.
-    anchors: Vec<(String, (usize, usize))>,
+    anchors: Vec<Anchor>,
 }
 
 impl SceneBook {
@@ -347,8 +350,8 @@ impl SceneBook {
         found.into_iter().map(|(_, beat)| beat).collect()
     }
 
-    fn find_anchors(&self) -> Result<Vec<(String, (usize, usize))>, BookError> {
-        let mut anchors: Vec<(String, (usize, usize))> = Vec::new();
+    fn find_anchors(&self) -> Result<Vec<Anchor>, BookError> {
+        let mut anchors: Vec<Anchor> = Vec::new();
         for edition in std::iter::once(&self.default).chain(self.locales.values()) {
             for (s, scene) in edition.scenes.iter().enumerate() {
                 for (b, beat) in scene.beats.iter().enumerate() {

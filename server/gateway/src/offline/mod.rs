@@ -10,6 +10,7 @@ mod schema;
 mod story;
 mod template;
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;
 mod words;
 

@@ -9,7 +9,7 @@ use covel_model::StoryContext;
 use super::{
     book::{Beat, Edition, SceneBook},
     template::Template,
-    words::{Said, draw, index, quote},
+    words::{Said, draw, index, is_wide, quote},
 };
 
 /// One decided turn.
@@ -261,7 +261,7 @@ impl<'a> Teller<'a> {
                 .map(|template| self.fill(template, turn)),
         );
         if !reaction.is_empty() {
-            paragraphs.push(self.join(&reaction));
+            paragraphs.push(join(&reaction));
         }
         if turn.arrives {
             let arrival = if turn.returns && !scene.returning.is_empty() {
@@ -288,23 +288,12 @@ impl<'a> Teller<'a> {
             if turn.arrives {
                 telling.push(ambience);
             } else {
-                paragraphs.push(self.join(&telling));
+                paragraphs.push(join(&telling));
                 telling = vec![ambience];
             }
         }
-        paragraphs.push(self.join(&telling));
+        paragraphs.push(join(&telling));
         paragraphs.join("\n\n")
-    }
-
-    /// Sentences of a spaced script need a space between them; Chinese does not.
-    fn join(&self, sentences: &[String]) -> String {
-        sentences.iter().fold(String::new(), |mut text, sentence| {
-            if text.ends_with(|c: char| c.is_ascii()) {
-                text.push(' ');
-            }
-            text.push_str(sentence);
-            text
-        })
     }
 
     /// The best-fitting way to speak of what the player did; the ones without keywords fit anything.
@@ -370,4 +359,16 @@ fn available(scene: usize, b: usize, beat: &Beat, standing: &Standing) -> bool {
             .after
             .iter()
             .all(|before| standing.told.contains(before))
+}
+
+/// Sentences of a spaced script need a space between them; Chinese does not.
+fn join(sentences: &[String]) -> String {
+    sentences.iter().fold(String::new(), |mut text, sentence| {
+        let spaced = |c: Option<char>| c.is_some_and(|c| !is_wide(c));
+        if spaced(text.chars().last()) && spaced(sentence.chars().next()) {
+            text.push(' ');
+        }
+        text.push_str(sentence);
+        text
+    })
 }

@@ -139,6 +139,10 @@ fn twenty_turns_in_the_demo_world_are_twenty_different_proses() {
                 .count();
             assert!((2..=4).contains(&paragraphs), "{paragraphs} in {text}");
             assert!(!text.contains('{') && !text.contains('}'), "{text}");
+            assert!(
+                !text.contains("”T") && !text.contains(".T"),
+                "sentences are spaced: {text}"
+            );
         }
     }
 }

@@ -56,7 +56,8 @@ export function Story({ play, blocks, banner }: Props) {
   return (
     <div className="story-frame">
       <div className="story-scroll" ref={scroller} onScroll={onScroll} tabIndex={0} role="group" aria-label={t("play.story")} data-testid="story">
-        <div className="story-column">
+        {/* The story has its own language, which need not be the page's. */}
+        <div className="story-column" lang={session?.locale}>
           {world && (
             <header className="story-opening">
               <WorldArt wide id={world.id} {...(world.tags ? { tags: world.tags } : {})} />
