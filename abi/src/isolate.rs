@@ -94,6 +94,9 @@ pub(crate) struct State {
     pub(crate) registration_error: RefCell<Option<String>>,
     /// The heap is full or code cannot be stopped: the isolate must be replaced.
     pub(crate) poisoned: Cell<bool>,
+    /// Rejected promises nobody handles yet in this turn, by identity.
+    /// The promise is kept, so that no other gets its identity meanwhile.
+    pub(crate) rejections: RefCell<Vec<(u64, String, Persistent<rquickjs::Value<'static>>)>>,
     /// Interrupted turns since the last call that ended by itself.
     pub(crate) strikes: Cell<u32>,
     pub(crate) fence: Fence,
@@ -162,6 +165,7 @@ impl Isolate {
             registrations: RefCell::default(),
             registration_error: RefCell::default(),
             poisoned: Cell::new(false),
+            rejections: RefCell::default(),
             strikes: Cell::new(0),
             fence: Fence::new(parts.pulse),
         });
@@ -170,6 +174,12 @@ impl Isolate {
         runtime.set_max_stack_size(parts.sizes.stack);
         let watched = Rc::clone(&state);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.fence.check())));
+        let rejected = Rc::clone(&state);
+        runtime.set_host_promise_rejection_tracker(Some(Box::new(
+            move |ctx, promise, reason, handled| {
+                bindings::track_rejection(&ctx, &rejected, promise, &reason, handled);
+            },
+        )));
         runtime.set_loader(
             PackageResolver(state.blueprint.clone()),
             PackageLoader(state.blueprint.clone()),
@@ -231,6 +241,7 @@ impl Isolate {
                 }
             }
         });
+        bindings::report_rejections(state, call);
         state.current.set(0);
         state.fence.leave()
     }
@@ -342,6 +353,9 @@ impl Isolate {
                 .call::<_, rquickjs::Value<'_>>((timer,))
                 .map(drop)
         });
+        if call == 0 && trip.is_some() {
+            self.state.timers.borrow_mut().remove(&timer);
+        }
         Some((call, trip))
     }
 
@@ -368,10 +382,17 @@ impl Isolate {
         for task in &running.tasks {
             task.abort();
         }
-        self.state
-            .timers
-            .borrow_mut()
-            .retain(|_, timer| timer.call != call);
+        let mut timers = self.state.timers.borrow_mut();
+        if running.host.is_some() {
+            timers.retain(|_, timer| timer.call != call);
+        } else {
+            // What an entry starts goes on until its generation is closed.
+            timers
+                .values_mut()
+                .filter(|timer| timer.call == call)
+                .for_each(|timer| timer.call = 0);
+        }
+        drop(timers);
         let mut operations = self.state.operations.borrow_mut();
         operations.retain(|_, operation| operation.call != call);
         Some(running)
@@ -388,6 +409,7 @@ impl Drop for Isolate {
         }
         self.state.operations.borrow_mut().clear();
         self.state.lazy_member.take();
+        self.state.rejections.take();
         self.api = None;
         self.context = None;
         self.runtime = None;

@@ -48,3 +48,5 @@ pub const MAX_STRIKES: u32 = 2;
 pub const LAZY_DOCUMENT_NODES: usize = 128;
 /// A part of such a document with so many nodes is left for when it is read; smaller ones are cheaper to convert at once.
 pub const LAZY_MEMBER_NODES: usize = 24;
+/// Most unhandled rejections of one turn that are logged.
+pub const MAX_REJECTIONS: usize = 32;

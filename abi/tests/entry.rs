@@ -431,6 +431,112 @@ async fn a_failed_entry_is_cleaned_up() {
 }
 
 #[tokio::test]
+async fn services_hooks_extensions_and_forms_are_called() {
+    let entry = r"
+        export default (covel) => {
+            const { z } = covel.toolkit;
+            covel.registerService({name: 's', contract: 'a.b@1', input: z.object({n: z.coerce.number()}), output: z.object({twice: z.number()}),
+                handler: async ({ n }, ctx) => ({ twice: n === 13 ? 'bad' : n * 2, extra: ctx.callerPluginId }) });
+            covel.on('TurnStart', (ctx, payload) => ({ action: 'continue', replace: { ...payload, active: ctx.activePluginIds.has('x') } }), { match: (p) => p.go });
+            covel.provideExtension('prompt.segment@1', 'seg', { handler: (input, ctx) => [{ id: input.turnId, content: ctx.locale }] });
+            covel.registerFormValidator('f', (values, data, { locale }) => values.age < data.min ? { field: 'age', message: locale } : undefined);
+        };";
+    let declared = Declared {
+        services: vec![DeclaredService {
+            contract: "a.b@1".into(),
+            model_facing: false,
+            write: false,
+        }],
+        hooks: vec![("TurnStart".into(), "normal".into())],
+        extensions: vec![("prompt.segment@1".into(), "seg".into())],
+        forms: vec!["f".into()],
+        ..Declared::default()
+    };
+    let host = host();
+    let generation = load_entry(&host, declared, &[("entry.js", entry)])
+        .await
+        .unwrap();
+    let call = async |target: CallTarget, argument: serde_json::Value| {
+        let mut call = request(&generation, target);
+        call.context.argument = Some(argument.into());
+        call.context.fields = vec![
+            ("locale", json!("en").into()),
+            ("activePluginIds", json!(["x"]).into()),
+            ("callerPluginId", json!("c").into()),
+        ];
+        run(&host, call).await
+    };
+    let service = || CallTarget::Service { name: "s".into() };
+    assert_eq!(
+        call(service(), json!({"n": "4"})).await.unwrap(),
+        json!({"twice": 8})
+    );
+    for (argument, expected) in [
+        (json!({"n": "x"}), "invalid-input"),
+        (json!({"n": 13}), "invalid-output"),
+    ] {
+        match call(service(), argument).await {
+            Err(CallError::Thrown { code, .. }) => assert_eq!(code.as_deref(), Some(expected)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let hook = || CallTarget::Hook { index: 0 };
+    assert_eq!(
+        call(hook(), json!({"go": true})).await.unwrap(),
+        json!({"action": "continue", "replace": {"go": true, "active": true}})
+    );
+    assert_eq!(call(hook(), json!({"go": 1})).await.unwrap(), json!(null));
+    let extension = CallTarget::Extension {
+        point: "prompt.segment@1".into(),
+        id: "seg".into(),
+    };
+    assert_eq!(
+        call(extension, json!({"turnId": "t"})).await.unwrap(),
+        json!([{"id": "t", "content": "en"}])
+    );
+    let form = || CallTarget::Form { name: "f".into() };
+    assert_eq!(
+        call(form(), json!({"values": {"age": 3}, "data": {"min": 5}}))
+            .await
+            .unwrap(),
+        json!({"field": "age", "message": "en"})
+    );
+    assert_eq!(
+        call(form(), json!({"values": {"age": 7}, "data": {"min": 5}}))
+            .await
+            .unwrap(),
+        json!(null)
+    );
+}
+
+#[tokio::test]
+async fn timers_of_an_entry_go_on_until_it_is_closed() {
+    let entry = "export default (covel) => { let n = 0; setInterval(() => n++, 1); setTimeout(() => { for (;;) {} }, 1); covel.registerRpc('n', async () => { while (n <= 3) await new Promise((r) => setTimeout(r, 5)); return true }) }";
+    let host = host();
+    let generation = load_entry(
+        &host,
+        Declared {
+            actions: vec!["n".into()],
+            ..Declared::default()
+        },
+        &[("entry.js", entry)],
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        run(
+            &host,
+            request(&generation, CallTarget::Rpc { action: "n".into() })
+        )
+        .await
+        .unwrap(),
+        json!(true)
+    );
+    assert_eq!(generation.close().await, covel_abi::CloseReport::default());
+    assert_eq!(host.heap_used(&generation).await, None);
+}
+
+#[tokio::test]
 async fn handlers_and_tools_of_one_generation_share_modules() {
     let host = host();
     let files = [

@@ -139,6 +139,24 @@ async fn logs_reach_the_host() {
 }
 
 #[tokio::test]
+async fn rejections_nobody_handles_are_logged() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", "export default async () => { Promise.reject('lost'); Promise.reject('fine').catch(() => {}); try { await Promise.reject(1) } catch {} }")]).await;
+    let fake = Arc::new(FakeHost::default());
+    let mut call = request(&generation, handler("h.js"));
+    call.host = fake.clone();
+    run(&host, call).await.unwrap();
+    // The log is written at the end of the turn, which a second call can only follow.
+    run(&host, request(&generation, handler("h.js")))
+        .await
+        .unwrap();
+    assert_eq!(
+        *fake.logs.lock().unwrap(),
+        vec!["Warn a promise was rejected and nobody handles it: lost".to_owned()]
+    );
+}
+
+#[tokio::test]
 async fn tools_and_models_are_asked_through_the_host() {
     let value = eval(
         "return [await ctx.tools.call('t', {x: 1}), await ctx.gateway.generateText({prompt: 'p'})]",
@@ -301,7 +319,10 @@ async fn large_documents_are_converted_as_they_are_read() {
         };"#;
     let host = host();
     let generation = load(&host, "p", &[("h.js", code)]).await;
-    for document in [covel_graph::Json::from_value(big.clone()), covel_graph::Json::trusted(big.to_string())] {
+    for document in [
+        covel_graph::Json::from_value(big.clone()),
+        covel_graph::Json::trusted(big.to_string()),
+    ] {
         let mut call = request(&generation, handler("h.js"));
         call.context.inputs = vec![("doc".into(), document.clone()), ("copy".into(), document)];
         let value = run(&host, call).await.unwrap();
@@ -354,6 +375,25 @@ async fn web_globals_behave() {
             "clone": [0, 1, true, "g", true, true], "refused": "DataCloneError",
             "url": "https://xn--r8jz45g.jp/b?x=1&y=%C3%A9&z=a+b#h",
             "text": "é😀", "random": 4, "types": ["undefined", "undefined", "undefined", "undefined"],
+        })
+    );
+}
+
+#[tokio::test]
+async fn urls_follow_the_standard() {
+    let code = r#"
+        const u = new URL("https://user:p@example.com:8080/a/./b/../c?x=1#f");
+        u.port = "443"; u.pathname = "/ü"; u.hash = ""; u.searchParams.set("x", "2 3"); u.searchParams.append("y", "&");
+        const keep = u.searchParams; u.search = "?q=1";
+        const bad = ["", "//x", "http://[::1", "http://a b"].map((text) => { try { return new URL(text).href } catch (e) { return `${e.name} ${e.code}` } });
+        const p = new URLSearchParams({ b: "2", a: "1" }); p.sort();
+        return { href: u.href, origin: u.origin, host: u.host, q: keep.get("q"), bad, p: [...p], text: `${new URLSearchParams([["a", "é"]])}`, can: URL.canParse("/x", "http://h"), json: JSON.stringify({ u: new URL("http://H") }), file: new URL("../p/", "file:///a/b.js").href };"#;
+    assert_eq!(
+        eval(code).await.unwrap(),
+        json!({
+            "href": "https://user:p@example.com/%C3%BC?q=1", "origin": "https://example.com", "host": "example.com", "q": "1",
+            "bad": ["TypeError ERR_INVALID_URL", "TypeError ERR_INVALID_URL", "TypeError ERR_INVALID_URL", "TypeError ERR_INVALID_URL"],
+            "p": [["a", "1"], ["b", "2"]], "text": "a=%C3%A9", "can": true, "json": "{\"u\":\"http://h/\"}", "file": "file:///p/",
         })
     );
 }

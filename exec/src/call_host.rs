@@ -120,7 +120,6 @@ impl RuntimeCall {
     /// A host for one runtime over its layer's view.
     pub fn new(shared: Arc<Shared>, runtime: RuntimeIx, view: Overlay) -> Self {
         let plugin = shared.plan.plugin_ix(runtime);
-        let count = shared.plan.plan.runtimes.len();
         Self {
             shared,
             runtime,
@@ -128,7 +127,7 @@ impl RuntimeCall {
             buffer: Mutex::new(Buffer {
                 view,
                 writes: Vec::new(),
-                producers: FixedBitSet::with_capacity(count),
+                producers: FixedBitSet::new(),
                 draws: HashMap::new(),
                 log_lines: 0,
                 closed: false,
@@ -151,7 +150,7 @@ impl RuntimeCall {
 
     /// Records that a result of another runtime was read.
     pub fn note_read(&self, producer: RuntimeIx) {
-        self.buffer.lock().producers.insert(producer.index());
+        self.buffer.lock().producers.grow_and_insert(producer.index());
     }
 
     /// Ends the context: later use is refused. Gives what was buffered.
@@ -162,7 +161,7 @@ impl RuntimeCall {
         buffer.requests = None;
         Buffered {
             writes: std::mem::take(&mut buffer.writes),
-            producers: buffer.producers.clone(),
+            producers: std::mem::take(&mut buffer.producers),
             events: std::mem::take(&mut buffer.events),
             failed_tool: buffer.failed_tool.take(),
         }
@@ -234,7 +233,7 @@ impl RuntimeCall {
         match found {
             Some((value, producer)) => {
                 if producer != self.runtime {
-                    buffer.producers.insert(producer.index());
+                    buffer.producers.grow_and_insert(producer.index());
                 }
                 Ok(value)
             }
@@ -318,7 +317,7 @@ impl RuntimeCall {
             })
         };
         for producer in producers {
-            buffer.producers.insert(producer.index());
+            buffer.producers.grow_and_insert(producer.index());
         }
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }

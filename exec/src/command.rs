@@ -102,7 +102,7 @@ impl Engine {
         let _lock = SessionLock::take(inner, session_id)?;
         let session = inner.session(session_id)?;
         if session.status != SessionStatus::Active {
-            return Err(ExecError::SessionNotActive { id: session.id, status: "not active".into() });
+            return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });
         }
         let words = split(line)?;
         let name = words.first().and_then(|word| word.strip_prefix('/')).unwrap_or_default().to_owned();

@@ -29,6 +29,17 @@ pub enum SessionStatus {
     Ended,
 }
 
+impl SessionStatus {
+    /// The word in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Ended => "ended",
+        }
+    }
+}
+
 /// Where one setup runtime stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "state")]

@@ -106,8 +106,7 @@ impl Engine {
         }
         let session = inner.session(&request.session_id)?;
         if session.status != SessionStatus::Active {
-            let status = if session.status == SessionStatus::Ended { "ended" } else { "paused" };
-            return Err(ExecError::SessionNotActive { id: session.id, status: status.into() });
+            return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });
         }
         let _lock = SessionLock::take(inner, &session.id)?;
         let _permit = inner.in_flight.acquire().await.map_err(|_| ExecError::Closing)?;

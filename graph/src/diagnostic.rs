@@ -96,6 +96,29 @@ impl Diagnostic {
         self
     }
 
+    /// As [`fmt::Display`], with the line of `source` (the text of [`Diagnostic::file`]) and a mark under the place.
+    pub fn render(&self, source: &str) -> String {
+        const WIDTH: usize = 120;
+        let text = self.to_string();
+        let line = (self.line as usize).checked_sub(1).and_then(|line| source.lines().nth(line));
+        let Some(line) = line else { return text };
+        let column = (self.column as usize).saturating_sub(1);
+        // Far right in a long line, the start of the line says little: show what is around the place.
+        let start = if column > WIDTH * 2 / 3 { column - WIDTH / 3 } else { 0 };
+        let shown: String = line.chars().skip(start).take(WIDTH).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let word = shown.chars().skip(column - start).take_while(|c| !c.is_whitespace() && !",:]}".contains(*c)).count();
+        let (head, help) = text.split_once('\n').unwrap_or((&text, ""));
+        let number = self.line.to_string();
+        let margin = " ".repeat(number.len());
+        let mark = format!("{}{}", " ".repeat(column - start), "^".repeat(word.max(1)));
+        let mut out = format!("{head}\n {margin} |\n {number} | {shown}\n {margin} | {mark}");
+        if !help.is_empty() {
+            out.push('\n');
+            out.push_str(help);
+        }
+        out
+    }
+
     /// Is it an error?
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
@@ -113,5 +136,29 @@ impl fmt::Display for Diagnostic {
             write!(f, "\n  help: {help}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_underlined() {
+        let source = "---\nid: p\nrequries: [a@1]\n---\n";
+        let found = Diagnostic::error("unknown-field", "PLUGIN.md", Position { line: 3, column: 1 }, "no such field")
+            .with_help("did you mean `requires`?");
+        let expected = "error[unknown-field] PLUGIN.md:3:1: no such field\n   |\n 3 | requries: [a@1]\n   | ^^^^^^^^\n  help: did you mean `requires`?";
+        assert_eq!(found.render(source), expected);
+    }
+
+    #[test]
+    fn places_outside_the_text_do_no_harm() {
+        for (line, column) in [(0, 0), (1, 0), (1, 900), (9, 9), (u32::MAX, u32::MAX)] {
+            let found = Diagnostic::warning("x", "a", Position { line, column }, "m");
+            assert!(found.render("one line").starts_with("warning[x]"));
+        }
+        let found = Diagnostic::warning("x", "a", Position { line: 1, column: 5_000 }, "m");
+        assert!(found.render(&"y".repeat(10_000)).len() < 500);
     }
 }

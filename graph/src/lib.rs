@@ -36,7 +36,7 @@ pub use ids::{
 pub use json::Json;
 pub use layer::{LayerCache, Layering, layer};
 pub use link::{Linked, link};
-pub use manifest::{FRAMEWORK_TOOLS, KERNEL_POINTS, KERNEL_SLOTS};
+pub use manifest::{FRAMEWORK_TOOLS, KERNEL_POINTS, KERNEL_SLOTS, ManifestKind, manifest_schema};
 pub use package::{
     Compiled, Discovery, Package, PackageFiles, compile_all, compile_in_memory, compile_package, find_packages,
     refuse_duplicates,

@@ -24,3 +24,7 @@ pub const MAX_FOLDER_DEPTH: usize = 32;
 pub const MAX_WEBVIEW_BYTES: u64 = 512 * 1024;
 /// Most problems a schema validation lists.
 pub const MAX_SCHEMA_ISSUES: usize = 32;
+/// Most steps back a schema pattern may take on one text; beyond, the text does not match.
+pub const MAX_PATTERN_BACKTRACKS: usize = 100_000;
+/// Largest compiled schema pattern, in bytes.
+pub const MAX_PATTERN_BYTES: usize = 1024 * 1024;

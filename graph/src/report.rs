@@ -27,6 +27,17 @@ impl Report {
         self.errors > 0
     }
 
+    /// Are further findings only counted? Then there is no use in working out advice.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MAX_DIAGNOSTICS
+    }
+
+    /// Is there an error at this very place?
+    pub(crate) fn has_error_at(&self, file: &str, at: Position) -> bool {
+        let here = |found: &&Diagnostic| found.line == at.line && found.column == at.column && found.file == file;
+        self.found.iter().filter(here).any(|found| found.severity == Severity::Error)
+    }
+
     /// Is there an error that speaks of this file?
     pub(crate) fn has_error_for(&self, file: &str) -> bool {
         self.found.iter().any(|found| found.severity == Severity::Error && found.file == file)

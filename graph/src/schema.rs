@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::limits::{MAX_DOCUMENT_DEPTH, MAX_SCHEMA_ISSUES};
+use crate::limits::{MAX_DOCUMENT_DEPTH, MAX_PATTERN_BACKTRACKS, MAX_PATTERN_BYTES, MAX_SCHEMA_ISSUES};
 
 /// One way in which a value does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,13 @@ impl Validator {
         }
         jsonschema::options()
             .should_validate_formats(false)
-            .with_pattern_options(jsonschema::PatternOptions::regex())
+            // Look-around occurs in real schemas; the limits keep a hostile pattern from running away.
+            .with_pattern_options(
+                jsonschema::PatternOptions::fancy_regex()
+                    .backtrack_limit(MAX_PATTERN_BACKTRACKS)
+                    .size_limit(MAX_PATTERN_BYTES)
+                    .dfa_size_limit(MAX_PATTERN_BYTES),
+            )
             .build(schema)
             .map(Validator)
             .map_err(|error| {
@@ -224,6 +230,17 @@ mod tests {
         assert!(set.compile("{").unwrap_err().contains("not JSON"));
         assert!(set.compile("{\"type\":\"string\"}").is_ok());
         assert_eq!(set.lock().order.len(), 1);
+    }
+
+    #[test]
+    fn patterns_may_look_around_but_not_run_away() {
+        let ahead = Validator::new(&json!({"pattern": "^(?!role:)"})).unwrap();
+        assert!(ahead.is_valid(&json!("mode:x")) && !ahead.is_valid(&json!("role:x")));
+        let started = std::time::Instant::now();
+        let hostile = Validator::new(&json!({"pattern": "^(?=(a+)+$)(a|aa)+b$"}));
+        let _ = hostile.map(|validator| validator.is_valid(&json!("a".repeat(5_000))));
+        assert!(started.elapsed().as_secs() < 20);
+        assert!(Validator::new(&json!({"pattern": "((a{1000}){1000}){1000}"})).is_err());
     }
 
     #[test]

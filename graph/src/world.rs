@@ -4,7 +4,9 @@
 //! containment rules and limits as packages: nothing outside the folder, no symbolic links, text of bounded size.
 //! The meaning of scene material is the storyteller's business; here it is only gathered into one document.
 
+mod content;
 mod files;
+mod manifest;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -16,8 +18,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use crate::{
@@ -25,7 +26,9 @@ use crate::{
     fragment::Text,
     ids::{is_contract_id, is_package_id},
 };
+use content::{content_sources, read_content, read_scenes};
 use files::Folder;
+use manifest::{Manifest, Policy, Variant};
 
 /// The manifest every world has.
 pub const WORLD_MANIFEST: &str = "world.yaml";
@@ -140,104 +143,6 @@ fn same_language(left: &str, right: &str) -> bool {
             .to_ascii_lowercase()
     };
     language(left) == language(right)
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Manifest {
-    id: Spanned<String>,
-    name: String,
-    #[serde(default)]
-    version: Option<String>,
-    #[serde(default)]
-    summary: Option<String>,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    default_locale: Option<Spanned<String>>,
-    #[serde(default)]
-    supported_locales: Vec<Spanned<String>>,
-    #[serde(default)]
-    tags: Vec<String>,
-    #[serde(default)]
-    plugin_policy: Policy,
-    #[serde(default)]
-    plugin_settings: IndexMap<String, IndexMap<String, Value>>,
-    #[serde(default)]
-    character_schema: Option<CharacterSchema>,
-    #[serde(default)]
-    characters: Option<Spanned<String>>,
-    #[serde(default)]
-    world_data: Option<Spanned<String>>,
-    #[serde(default)]
-    dimensions: Option<Map<String, Value>>,
-    #[serde(default)]
-    dimension_sources: IndexMap<String, Spanned<String>>,
-    #[serde(default)]
-    scenes: Option<Spanned<String>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Policy {
-    #[serde(default)]
-    requested: Vec<Spanned<String>>,
-    #[serde(default)]
-    recommended: Vec<Spanned<String>>,
-    #[serde(default)]
-    requires: Vec<Spanned<String>>,
-    #[serde(default)]
-    packs: Vec<Pack>,
-    #[serde(default)]
-    preset_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Pack {
-    id: String,
-    #[serde(default)]
-    requested: Vec<Spanned<String>>,
-}
-
-#[derive(Deserialize, serde::Serialize)]
-#[serde(deny_unknown_fields)]
-struct CharacterSchema {
-    #[serde(default)]
-    types: Vec<String>,
-    #[serde(default)]
-    attributes: Vec<Value>,
-}
-
-/// A language variant of the manifest: text only, everything else stays as it is in the canonical file.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Variant {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    summary: Option<String>,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    character_schema: Option<Value>,
-    #[serde(default)]
-    dimensions: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Descriptor {
-    #[serde(default)]
-    sources: IndexMap<String, Source>,
-}
-
-#[derive(Deserialize)]
-struct Source {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    path: String,
-    #[serde(default)]
-    to: Value,
 }
 
 /// Folders that hold a world: `dir` itself, or its direct subfolders, in name order.
@@ -482,171 +387,4 @@ fn required_contracts(folder: &mut Folder, policy: &Policy) -> Vec<ContractId> {
         }
     }
     contracts
-}
-
-/// Where characters and dimensions come from.
-#[derive(Default)]
-struct ContentSources {
-    characters: Vec<String>,
-    /// Files that hold a whole map of dimensions.
-    dimension_maps: Vec<String>,
-    /// One file for each dimension.
-    dimensions: Vec<(String, String)>,
-}
-
-fn content_sources(folder: &mut Folder, manifest: &Manifest) -> ContentSources {
-    let mut sources = ContentSources::default();
-    sources
-        .characters
-        .extend(manifest.characters.iter().map(|path| path.value.clone()));
-    sources.dimensions.extend(
-        manifest
-            .dimension_sources
-            .iter()
-            .map(|(id, path)| (id.clone(), path.value.clone())),
-    );
-    let descriptor: Option<Descriptor> = manifest
-        .world_data
-        .as_ref()
-        .and_then(|path| folder.yaml(&path.value));
-    for source in descriptor
-        .into_iter()
-        .flat_map(|descriptor| descriptor.sources.into_values())
-    {
-        if source.kind != "yaml" && source.kind != "json" {
-            continue;
-        }
-        match source.to.as_str() {
-            Some("characters") => sources.characters.push(source.path),
-            Some("world:metadata.dimensions") => sources.dimension_maps.push(source.path),
-            // Sources aimed at a contract are imported when a session has an active namespace for it.
-            _ => {}
-        }
-    }
-    sources
-}
-
-/// Reads the canonical content (`locale` none), or lays a language's variants over it.
-fn read_content(
-    folder: &mut Folder,
-    sources: &ContentSources,
-    locale: Option<&str>,
-    characters: &mut Vec<Json>,
-    dimensions: &mut Option<Value>,
-) {
-    fn document(folder: &mut Folder, path: &str, locale: Option<&str>) -> Option<Value> {
-        match locale {
-            None => folder.yaml(path),
-            Some(locale) => folder.optional_yaml(&files::variant_path(path, locale)),
-        }
-    }
-    for path in &sources.characters {
-        let Some(document) = document(folder, path, locale) else {
-            continue;
-        };
-        if locale.is_some() {
-            let mut all = Value::Array(
-                characters
-                    .iter()
-                    .map(|character| character.value().clone())
-                    .collect(),
-            );
-            files::overlay(&mut all, &document);
-            if let Value::Array(all) = all {
-                *characters = all.into_iter().map(Json::from_value).collect();
-            }
-        } else if let Value::Array(list) = document {
-            characters.extend(list.into_iter().map(Json::from_value));
-        } else {
-            folder.error(
-                "characters-invalid",
-                path,
-                "a characters file holds a list of characters",
-            );
-        }
-    }
-    for path in &sources.dimension_maps {
-        match (document(folder, path, locale), &mut *dimensions) {
-            (None, _) => {}
-            (Some(map), Some(base)) if locale.is_some() => files::overlay(base, &map),
-            (Some(map @ Value::Object(_)), slot) => *slot = Some(map),
-            (Some(_), _) => folder.error(
-                "dimensions-invalid",
-                path,
-                "a dimensions file holds a map of id to definition",
-            ),
-        }
-    }
-    for (id, path) in &sources.dimensions {
-        let Some(definition) = document(folder, path, locale) else {
-            continue;
-        };
-        let base = dimensions.get_or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(map) = base {
-            match map.get_mut(id) {
-                Some(known) if locale.is_some() => files::overlay(known, &definition),
-                _ => drop(map.insert(id.clone(), definition)),
-            }
-        }
-    }
-}
-
-/// Joins the scene files of each language: lists are appended, maps are merged key by key.
-fn read_scenes(
-    folder: &mut Folder,
-    path: Option<&Spanned<String>>,
-    locales: &[String],
-) -> Option<Json> {
-    let base = path.map_or(SCENES_FOLDER, |path| path.value.as_str());
-    let names = folder.list_yaml(base);
-    if names.is_empty() {
-        if let Some(path) = path {
-            folder.error_at(
-                "scenes-missing",
-                path,
-                "scenes",
-                format!("`{}` holds no YAML file", path.value),
-            );
-        }
-        return None;
-    }
-    let language_of = |name: &str| {
-        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        locales
-            .iter()
-            .skip(1)
-            .find(|locale| stem.ends_with(&format!(".{locale}")))
-            .cloned()
-    };
-    let mut default = Map::new();
-    let mut translated: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for name in names {
-        let language = language_of(&name);
-        let Some(document) = folder.yaml::<Map<String, Value>>(&name) else {
-            continue;
-        };
-        let book = match language {
-            Some(locale) => translated.entry(locale).or_default(),
-            None => &mut default,
-        };
-        for (key, value) in document {
-            match (book.get_mut(&key), value) {
-                (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
-                (Some(Value::Object(all)), Value::Object(more)) => all.extend(more),
-                (None, value) => drop(book.insert(key, value)),
-                (Some(_), _) => folder.error(
-                    "scenes-conflict",
-                    &name,
-                    &format!("`{key}` is given in two files"),
-                ),
-            }
-        }
-    }
-    let locales: Map<String, Value> = translated
-        .into_iter()
-        .map(|(locale, book)| (locale, Value::Object(book)))
-        .collect();
-    Some(Json::from_value(
-        serde_json::json!({ "default": default, "locales": locales }),
-    ))
 }

@@ -65,7 +65,10 @@ export class EventTarget {
   }
 }
 
+// The kernel makes and fires signals; plugin code sees a signal as the standard has it.
 const MAKE = Symbol("make");
+let makeSignal;
+let fireSignal;
 
 export class AbortSignal extends EventTarget {
   #aborted = false;
@@ -87,14 +90,14 @@ export class AbortSignal extends EventTarget {
   }
   static abort(reason) {
     const signal = new AbortSignal(MAKE);
-    AbortSignal.fire(signal, reason);
+    fireSignal(signal, reason);
     return signal;
   }
   static timeout(milliseconds) {
     const ms = Number(milliseconds);
     if (!Number.isFinite(ms) || ms < 0) throw new TypeError("AbortSignal.timeout needs a non-negative finite number");
     const signal = new AbortSignal(MAKE);
-    timers.set(() => AbortSignal.fire(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), ms, false, []);
+    timers.set(() => fireSignal(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), ms, false, []);
     return signal;
   }
   static any(signals) {
@@ -105,47 +108,37 @@ export class AbortSignal extends EventTarget {
     const signal = new AbortSignal(MAKE);
     for (const source of list) {
       if (source.#aborted) {
-        AbortSignal.fire(signal, source.#reason);
+        fireSignal(signal, source.#reason);
         return signal;
       }
     }
     for (const source of list) source.#followers.add(signal);
     return signal;
   }
-  static make() {
-    return new AbortSignal(MAKE);
-  }
-  static fire(signal, reason) {
-    if (signal.#aborted) return;
-    signal.#aborted = true;
-    signal.#reason = reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
-    const event = new Event("abort");
-    if (typeof signal.onabort === "function") {
-      try {
-        signal.onabort.call(signal, event);
-      } catch (error) {
-        globalThis.console?.error("onabort threw", error);
+  static {
+    makeSignal = () => new AbortSignal(MAKE);
+    fireSignal = (signal, reason) => {
+      if (signal.#aborted) return;
+      signal.#aborted = true;
+      signal.#reason = reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
+      const event = new Event("abort");
+      if (typeof signal.onabort === "function") {
+        try {
+          signal.onabort.call(signal, event);
+        } catch (error) {
+          globalThis.console?.error("onabort threw", error);
+        }
       }
-    }
-    signal.dispatchEvent(event);
-    for (const follower of signal.#followers) AbortSignal.fire(follower, signal.#reason);
-    signal.#followers.clear();
+      signal.dispatchEvent(event);
+      for (const follower of signal.#followers) fireSignal(follower, signal.#reason);
+      signal.#followers.clear();
+    };
   }
 }
-// `make` and `fire` are the kernel's; plugin code sees a signal as the standard has it.
-const { make, fire } = AbortSignal;
-delete AbortSignal.make;
-const fireSignal = fire;
-delete AbortSignal.fire;
-AbortSignal.abort = (reason) => {
-  const signal = make();
-  fireSignal(signal, reason);
-  return signal;
-};
-export { make as makeSignal, fireSignal };
+export { makeSignal, fireSignal };
 
 export class AbortController {
-  #signal = make();
+  #signal = makeSignal();
   get signal() {
     return this.#signal;
   }

@@ -165,7 +165,7 @@ function unavailable() {
 
 export function makeContext(h, id, names, inputNames, flags) {
   const ctx = {};
-  for (let i = 0; i < names.length; i++) lazy(ctx, names[i], () => h.field(id, i));
+  for (let i = 0; i < names.length; i++) lazy(ctx, names[i], () => (names[i] === "activePluginIds" ? new Set(h.field(id, i)) : h.field(id, i)));
   if (inputNames !== undefined) {
     lazy(ctx, "inputs", () => {
       const slots = {};

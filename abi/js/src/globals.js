@@ -1,5 +1,6 @@
 // The web globals plugin code relies on, made from the host's few functions and from well-kept packages.
 import structuredClonePackage from "@ungap/structured-clone";
+import { describeError } from "./errors.js";
 import { AbortController, AbortSignal, Event, EventTarget } from "./abort.js";
 
 let host;
@@ -21,7 +22,12 @@ export const timers = {
     const timer = callbacks.get(id);
     if (timer === undefined) return;
     if (!timer.repeat) callbacks.delete(id);
-    timer.callback.apply(globalThis, timer.args);
+    try {
+      timer.callback.apply(globalThis, timer.args);
+    } catch (error) {
+      const { name, message, stack } = describeError(error);
+      host.log(3, `a timer callback threw ${name}: ${message}\n${stack ?? ""}`, undefined);
+    }
   },
 };
 
@@ -63,7 +69,12 @@ export function installGlobals(h, loadModule) {
   define("setImmediate", (callback, ...args) => timers.set(callback, 0, false, args));
   for (const name of ["clearTimeout", "clearInterval", "clearImmediate"]) define(name, (id) => timers.clear(id));
   define("structuredClone", (value) => {
-    return structuredClonePackage(value);
+    try {
+      return structuredClonePackage(value);
+    } catch (error) {
+      if (error instanceof TypeError && /^unable to serialize/.test(error.message)) throw new DOMException(error.message, "DataCloneError");
+      throw error;
+    }
   });
   define("Event", Event);
   define("EventTarget", EventTarget);

@@ -3,7 +3,7 @@
 import { installGlobals, timers } from "./globals.js";
 import { makeContext, makeLazyMember, endContext, abortContext } from "./context.js";
 import { makeEntry } from "./entry.js";
-import { describeError, placed } from "./errors.js";
+import { coded, describeError, placed } from "./errors.js";
 
 /** The host's functions, for the host modules only: plugin code cannot import this module. */
 export let host;
@@ -22,6 +22,14 @@ export const published = (name) => {
   // Nothing while the module itself is being evaluated: packages look whether a global is there before they make it.
   return offered.get(name);
 };
+
+function parse(schema, value, name, what) {
+  try {
+    return schema.parse(value);
+  } catch (error) {
+    throw coded(`invalid-${what}`, `service ${name}: its ${what} does not fit its schema: ${describeError(error).message}`, "ServiceError");
+  }
+}
 
 export default function boot(h, pluginId) {
   host = h;
@@ -72,6 +80,33 @@ export default function boot(h, pluginId) {
         const rpc = registry.rpc.get(name);
         if (rpc === undefined) return void h.loadFailed(`no action named ${name} is registered`);
         return rpc.handler(h.argument(id), makeContext(h, id, names, inputs, flags));
+      }
+      case "service": {
+        const service = registry.service.get(name);
+        if (service === undefined) return void h.loadFailed(`no service named ${name} is registered`);
+        const { input, output, handler } = service;
+        // `parse` is all that is asked of a schema. SVC-9
+        const parsed = parse(input, h.argument(id), name, "input");
+        return parse(output, await handler(parsed, makeContext(h, id, names, inputs, flags)), name, "output");
+      }
+      case "hook": {
+        const hook = registry.hook.get(Number(name));
+        if (hook === undefined) return void h.loadFailed(`there is no hook handler ${name}`);
+        // Each gets a private copy.
+        if (hook.match !== undefined && hook.match(h.argument(id)) !== true) return null;
+        return hook.handler(makeContext(h, id, names, inputs, flags), h.argument(id));
+      }
+      case "extension": {
+        const extension = registry.extension.get(name);
+        if (extension === undefined) return void h.loadFailed(`no extension ${name.replace("\0", " ")} is registered`);
+        return extension.handler(h.argument(id), makeContext(h, id, names, inputs, flags));
+      }
+      case "form": {
+        const validator = registry.form.get(name);
+        if (validator === undefined) return void h.loadFailed(`no form validator named ${name} is registered`);
+        const { values, data } = h.argument(id) ?? {};
+        const { locale, messages } = makeContext(h, id, names, inputs, flags);
+        return validator(values, data, Object.freeze({ locale, messages }));
       }
       default:
         return void h.loadFailed(`unknown kind of call ${kind}`);

@@ -72,7 +72,7 @@ grammar!(
     JS_PATH, "a module path", "bad-path",
     |text| ends(text, &[".js", ".mjs", ".cjs", ".ts", ".mts"])
         && text.chars().all(|c| char_alnum(c) || matches!(c, '_' | '.' | '/' | '-')),
-    500, "\\.([jJ][sS]|[mM][jJ][sS]|[cC][jJ][sS]|[tT][sS]|[mM][tT][sS])$",
+    500, "^[A-Za-z0-9_./-]+\\.([jJ][sS]|[mM][jJ][sS]|[cC][jJ][sS]|[tT][sS]|[mM][tT][sS])$",
     "write a path inside the package that ends in .js, .mjs, .cjs, .ts or .mts, of letters, digits, `_`, `.`, `/` and `-`"
 );
 grammar!(
@@ -105,7 +105,8 @@ grammar!(
     "any short text that does not start with `role:`"
 );
 grammar!(
-    EFFECT, "an effect", "bad-effect", is_effect, 300, "",
+    EFFECT, "an effect", "bad-effect", is_effect, 300,
+    "^((state|narrative|characters|assets|media|lorebook|ui|interaction|unknown):\\*|plugin-data:self:[A-Za-z0-9_.*-]+|event:[a-z0-9-]+(\\.[a-z0-9-]+)+|http:https://[^/?#@\\s]+)$",
     "write `state:*`, `narrative:*`, `characters:*`, `assets:*`, `media:*`, `lorebook:*`, `ui:*`, `interaction:*`, \
      `unknown:*`, `plugin-data:self:<namespace>`, `event:<topic>` or `http:https://<host>`"
 );

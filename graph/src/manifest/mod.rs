@@ -4,6 +4,7 @@
 //! report has no error.
 
 mod contributes;
+mod editor;
 mod grammar;
 mod locale;
 mod names;
@@ -17,6 +18,7 @@ mod work;
 
 use std::collections::BTreeMap;
 
+pub use editor::{ManifestKind, manifest_schema};
 pub use names::{FRAMEWORK_TOOLS, KERNEL_POINTS, KERNEL_SLOTS};
 pub(crate) use names::{SEGMENT_POINT, is_kernel_contract};
 

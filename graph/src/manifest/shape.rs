@@ -306,6 +306,10 @@ impl Checker<'_> {
         if fields.open {
             return;
         }
+        if self.report.is_full() {
+            self.error("unknown-field", entry.key_at, String::new(), None);
+            return;
+        }
         let known = fields.fields.iter().map(|field| field.name);
         let help = match nearest(key, known.clone()) {
             Some(near) => format!("did you mean `{near}`?"),

@@ -94,6 +94,10 @@ impl<'a> Context<'a> {
     /// A path written at `node`, from `base`; reported when it is refused or names no file.
     pub(crate) fn file_at(&mut self, base: &str, node: &Node, path: &str) -> Option<String> {
         let text = node.text()?;
+        // One finding for one path: what is no path of its kind is not looked for.
+        if self.report.has_error_at(&self.file, node.at) {
+            return None;
+        }
         let resolved = match resolve(base, text) {
             Ok(resolved) => resolved,
             Err(problem) => {

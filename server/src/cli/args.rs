@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Play stories whose world runs on plugins.
 #[derive(Debug, Parser)]
-#[command(name = "covel", version, about, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "covel", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Log lines go to standard error; set COVEL_LOG (for example COVEL_LOG=debug) for more of them.")]
 pub struct Cli {
     /// What to do
@@ -54,7 +54,7 @@ pub struct PlayArgs {
     #[arg(long, value_name = "PORT", default_value_t = crate::config::DEFAULT_PORT)]
     pub port: u16,
     /// Data folder [default: a folder of the user]
-    #[arg(long, value_name = "DIR", env = "COVEL_DATA")]
+    #[arg(long, value_name = "DIR", env = "COVEL_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
     /// More packages, trusted
     #[arg(long, value_name = "DIR", num_args = 1..)]
@@ -83,7 +83,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub bind: Option<SocketAddr>,
     /// Data folder, instead of the one in the file
-    #[arg(long, value_name = "DIR", env = "COVEL_DATA")]
+    #[arg(long, value_name = "DIR", env = "COVEL_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
     /// Models, instead of those in the file
     #[arg(long, value_name = "FILE")]
@@ -105,7 +105,7 @@ pub struct PackageArgs {
     /// A community package whose code and runtimes may run (repeatable)
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub approve: Vec<String>,
-    /// Use these packages only, and what they need [default: all, or those the world names]
+    /// Use these packages only, and what they need [default: all]
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub enable: Option<Vec<String>>,
     /// Do not use these packages

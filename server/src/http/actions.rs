@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use covel_exec::{
-    CommandOutcome, DataChange, EventSink, ExecError, ExecutionKind, ExecutionRequest, Phase, SessionStatus, TurnDocument,
+    CommandOutcome, EventSink, ExecError, ExecutionKind, ExecutionRequest, Phase, SessionStatus, TurnDocument,
 };
 use covel_graph::Json;
 use data_encoding::BASE64;
@@ -241,9 +241,6 @@ async fn run(
 }
 
 async fn finish_command(mut emitter: Emitter, outcome: CommandOutcome, duration_ms: u64) {
-    for (plugin_id, changes) in by_plugin(&outcome.changes) {
-        emitter.own("plugin-data.changed", None, json!({ "pluginId": plugin_id, "changes": changes })).await;
-    }
     let payload = json!({
         "commandId": outcome.command_id, "ok": outcome.ok, "message": outcome.message, "data": outcome.data,
     });
@@ -253,17 +250,6 @@ async fn finish_command(mut emitter: Emitter, outcome: CommandOutcome, duration_
         payload["error"] = json!(message);
     }
     emitter.finish(payload).await;
-}
-
-fn by_plugin(changes: &[DataChange]) -> BTreeMap<&str, Vec<Value>> {
-    let mut grouped: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-    for change in changes {
-        let operation = if change.value.is_some() { "set" } else { "delete" };
-        grouped.entry(&change.plugin_id).or_default().push(json!({
-            "namespace": change.namespace, "key": change.key, "value": change.value, "operation": operation,
-        }));
-    }
-    grouped
 }
 
 /// Frames as `text/event-stream`, with a comment in long silences so that nothing on the way gives up.

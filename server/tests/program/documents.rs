@@ -154,9 +154,9 @@ fn a_broken_package_is_named_with_file_and_line() {
     assert_eq!(run.status, 2);
     let error = &run.json()["error"];
     let first = &error["diagnostics"][0];
-    assert_eq!(first["line"], 6, "{error}");
+    assert_eq!(first["line"], 7, "{error}");
     assert!(first["file"].as_str().unwrap().ends_with("torn/PLUGIN.md"));
-    assert!(error["message"].as_str().unwrap().contains("PLUGIN.md:6:"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("PLUGIN.md:7:"), "{error}");
     assert_eq!(error["code"], first["code"]);
 
     let run = covel(&["validate", &broken, "--json"]);
@@ -164,7 +164,7 @@ fn a_broken_package_is_named_with_file_and_line() {
     let document = run.json();
     assert_eq!(document["ok"], false);
     let found = &document["diagnostics"][0];
-    assert_eq!((&found["severity"], &found["line"], &found["pluginId"]), (&json!("error"), &json!(6), &json!("torn")));
+    assert_eq!((&found["severity"], &found["line"], &found["pluginId"]), (&json!("error"), &json!(7), &json!("torn")));
     assert!(found["column"].is_u64() && found["code"].is_string() && found["message"].is_string());
 }
 

@@ -251,7 +251,7 @@ async function actions(request, response) {
   }
   const session = sessionOf(action.sessionId);
   if (session.running) throw new Refusal(409, "session_busy", "a turn is running");
-  const running = { aborted: false };
+  const running = { status: "running", aborted: false };
   session.running = running;
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
   let seq = 0;
@@ -328,6 +328,7 @@ async function route(request, response) {
       sessions.delete(id);
       return json(response, { ok: true });
     }
+    if (is("GET", "sessions", "*", "execution")) return json(response, session.running ?? { status: "idle" });
     if (is("GET", "sessions", "*", "messages")) return json(response, { items: session.messages });
     if (is("GET", "sessions", "*", "turns")) return json(response, { items: session.turns });
     if (is("GET", "sessions", "*", "plugins")) {

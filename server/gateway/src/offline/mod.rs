@@ -6,6 +6,7 @@
 
 mod agent;
 mod book;
+mod document;
 mod schema;
 mod story;
 mod template;
@@ -23,8 +24,8 @@ use futures_util::stream;
 use tokio_util::sync::CancellationToken;
 
 pub use book::{
-    BookError, MAX_BEATS, MAX_LIST, MAX_PROSE_BYTES, MAX_SCENES, MIN_ANCHOR_CHARS, OWN_SLOTS,
-    SceneBook,
+    BookError, MAX_BEATS, MAX_BOOK_BYTES, MAX_LIST, MAX_LOCALES, MAX_PROSE_BYTES, MAX_SCENES,
+    MAX_VARIANTS, MIN_ANCHOR_CHARS, OWN_SLOTS, SceneBook,
 };
 
 /// The model name reported with every reply.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use covel_model::StoryContext;
 
 use super::{
-    book::{Beat, Edition, SceneBook},
+    book::{Beat, Edition, Response, SceneBook},
     template::Template,
     words::{Said, draw, index, is_wide, quote},
 };
@@ -248,7 +248,10 @@ impl<'a> Teller<'a> {
         let mut paragraphs = Vec::new();
         let mut reaction = Vec::new();
         if !quote(&self.story.player_message).is_empty() {
-            reaction.extend(self.response().map(|template| self.fill(template, turn)));
+            reaction.extend(
+                self.response(turn)
+                    .map(|template| self.fill(template, turn)),
+            );
         }
         let exit = turn.from.and_then(|from| {
             self.edition.scenes[from]
@@ -296,27 +299,21 @@ impl<'a> Teller<'a> {
         paragraphs.join("\n\n")
     }
 
-    /// The best-fitting way to speak of what the player did; the ones without keywords fit anything.
-    fn response(&self) -> Option<&Template> {
-        let score = |keywords: &[String]| self.said.score(keywords);
-        let best = self
-            .edition
-            .responses
+    /// The best-fitting way to speak of what the player did: going somewhere when the story does, else by keyword;
+    /// the ones without keywords fit anything.
+    fn response(&self, turn: &Turn) -> Option<&Template> {
+        let all = &self.edition.responses;
+        let mut fitting: Vec<_> = all
             .iter()
-            .map(|response| score(&response.keywords))
-            .max()?;
-        let fitting: Vec<_> = self
-            .edition
-            .responses
-            .iter()
-            .filter(|response| {
-                if best > 0 {
-                    score(&response.keywords) == best
-                } else {
-                    response.keywords.is_empty()
-                }
-            })
+            .filter(|response| response.moves && turn.from.is_some())
             .collect();
+        if fitting.is_empty() {
+            let score = |response: &Response| self.said.score(&response.keywords);
+            let best = all.iter().map(score).max()?;
+            fitting.extend(all.iter().filter(|response| {
+                score(response) == best && (best > 0 || response.keywords.is_empty())
+            }));
+        }
         let response = fitting.get(index(self.draw(&["response", &self.turn]), fitting.len()))?;
         self.rotate(&response.id, &response.prose)
     }

@@ -83,6 +83,27 @@ impl Template {
             })
     }
 
+    /// Does the literal text contain a run?
+    pub(super) fn has(&self, run: &str) -> bool {
+        self.parts
+            .iter()
+            .any(|part| matches!(part, Part::Text(text) if text.contains(run)))
+    }
+
+    /// Bytes of literal text.
+    pub(super) fn len(&self) -> usize {
+        self.parts
+            .iter()
+            .map(|part| {
+                if let Part::Text(text) = part {
+                    text.len()
+                } else {
+                    0
+                }
+            })
+            .sum()
+    }
+
     /// The text with every slot filled.
     pub(super) fn fill(&self, mut slot: impl FnMut(&str) -> String) -> String {
         let mut text = String::new();

@@ -139,10 +139,11 @@ fn twenty_turns_in_the_demo_world_are_twenty_different_proses() {
                 .count();
             assert!((2..=4).contains(&paragraphs), "{paragraphs} in {text}");
             assert!(!text.contains('{') && !text.contains('}'), "{text}");
-            assert!(
-                !text.contains("”T") && !text.contains(".T"),
-                "sentences are spaced: {text}"
-            );
+            let glued = text
+                .chars()
+                .zip(text.chars().skip(1))
+                .any(|(a, b)| ".!?”".contains(a) && b.is_ascii_uppercase());
+            assert!(!glued, "sentences are spaced: {text}");
         }
     }
 }
@@ -200,6 +201,14 @@ fn the_story_follows_the_player() {
         far[1].starts_with('“') && far[1].contains("**"),
         "{}",
         far[1]
+    );
+    // Going is spoken of as going, whatever else the player means to do there.
+    assert!(
+        prose[14].contains("the hour before")
+            || prose[14].contains("set off")
+            || prose[14].contains("some day"),
+        "{}",
+        prose[14]
     );
     // Looking is not going.
     let still = play(

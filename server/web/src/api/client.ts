@@ -2,9 +2,11 @@ import { readSse } from "./sse";
 import type {
   ActionRequest,
   Command,
+  Execution,
   Frame,
   Health,
   Message,
+  PlayerSettings,
   PluginDataItem,
   PluginSummary,
   Session,
@@ -80,11 +82,6 @@ async function items<T>(path: string): Promise<T[]> {
 
 const id = encodeURIComponent;
 
-/** UTF-8 text as base64, the form in which settings travel in a header. */
-function base64(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
-}
-
 export const api = {
   health: () => json<Health>("/health"),
   worlds: () => items<World>("/worlds"),
@@ -93,10 +90,11 @@ export const api = {
 
   sessions: () => items<Session>("/sessions"),
   session: (sessionId: string) => json<Session>(`/sessions/${id(sessionId)}`),
-  createSession: (body: { worldId?: string; locale?: string; plugins?: string[] }) =>
+  createSession: (body: { worldId?: string; locale?: string; plugins?: string[]; settings?: PlayerSettings }) =>
     json<Session>("/sessions", post(body)),
   deleteSession: (sessionId: string) => json<unknown>(`/sessions/${id(sessionId)}`, { method: "DELETE" }),
 
+  execution: (sessionId: string) => json<Execution>(`/sessions/${id(sessionId)}/execution`),
   messages: (sessionId: string) => items<Message>(`/sessions/${id(sessionId)}/messages`),
   turns: (sessionId: string) => items<TurnRecord>(`/sessions/${id(sessionId)}/turns`),
   pluginData: (sessionId: string, pluginId: string, namespace: string) =>
@@ -114,12 +112,8 @@ export const api = {
    * Runs one turn and yields its frames. Returns at the end of the stream; a stream that ends before `execution.completed`
    * is for the caller to notice. Throws {@link ApiError}.
    */
-  async *act(action: ActionRequest, settings?: Record<string, unknown>, signal?: AbortSignal): AsyncGenerator<Frame> {
-    const headers: Record<string, string> = { accept: "text/event-stream" };
-    if (settings && Object.keys(settings).length > 0) {
-      headers["x-plugin-user-settings"] = base64(JSON.stringify(settings));
-    }
-    const response = await request("/actions", { ...post(action, headers), ...(signal ? { signal } : {}) });
+  async *act(action: ActionRequest): AsyncGenerator<Frame> {
+    const response = await request("/actions", post(action, { accept: "text/event-stream" }));
     const type = response.headers.get("content-type") ?? "";
     if (!type.includes("text/event-stream") || !response.body) throw await refusal(response);
     try {

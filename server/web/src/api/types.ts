@@ -49,6 +49,15 @@ export interface PluginSummary {
   active?: boolean;
 }
 
+/** Plugin settings that the player chose for a session, by plugin and key. */
+export type PlayerSettings = Record<string, Record<string, unknown>>;
+
+/** What a session is doing now. */
+export interface Execution {
+  status: string;
+  turnId?: string;
+}
+
 export interface Session {
   id: string;
   worldId?: string;

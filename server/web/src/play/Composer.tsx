@@ -137,9 +137,9 @@ export function Composer({ text, onText, commands, running, blocked, stopping, c
           rows={1}
           value={text}
           placeholder={t("composer.placeholder")}
-          role="combobox"
+          // A text box with a list, not a combobox: that role is not for text of several lines.
           aria-autocomplete="list"
-          aria-expanded={hints.length > 0}
+          aria-haspopup="listbox"
           aria-controls={hints.length > 0 ? listId : undefined}
           aria-activedescendant={active ? `${listId}-${hints.indexOf(active)}` : undefined}
           aria-describedby={`${id}-hint`}

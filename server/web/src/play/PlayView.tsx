@@ -72,7 +72,8 @@ export function PlayView({ sessionId }: { sessionId: string }) {
   }
 
   return (
-    <div className="play" data-part={part}>
+    <main id="main" className="play" data-part={part} tabIndex={-1}>
+      <h1 className="visually-hidden">{worldName || sessionId}</h1>
       <nav className="part-nav" aria-label={t("play.views")}>
         {PARTS.map(([name, key, Icon]) => (
           <button key={name} type="button" aria-current={part === name ? "true" : undefined} onClick={() => setPart(name)} data-testid={`part-${name}`}>
@@ -80,7 +81,7 @@ export function PlayView({ sessionId }: { sessionId: string }) {
           </button>
         ))}
       </nav>
-      <main id="main" className="play-main" tabIndex={-1}>
+      <section className="play-main" aria-label={t("play.story")}>
         <Story
           play={play}
           banner={banner}
@@ -107,17 +108,17 @@ export function PlayView({ sessionId }: { sessionId: string }) {
           />
         )}
         <Announcer play={play} running={running} />
-      </main>
-      <aside className="play-side" aria-label={t("play.panels")}>
+      </section>
+      <div className="play-side">
         <Panels specs={play.specs} data={play.data} locked={running} onAction={onAction} />
         <TurnTimeline turns={play.turns} live={live} />
-      </aside>
+      </div>
       {play.connected === false && (
         <p className="connection" role="status">
           {t("play.connection.lost")}
         </p>
       )}
-    </div>
+    </main>
   );
 }
 

@@ -61,11 +61,10 @@ export function Story({ play, blocks, banner }: Props) {
           {world && (
             <header className="story-opening">
               <WorldArt wide id={world.id} {...(world.tags ? { tags: world.tags } : {})} />
-              <h1>{text(world.name) || world.id}</h1>
+              <p className="story-title">{text(world.name) || world.id}</p>
               {text(world.description) && <p>{text(world.description)}</p>}
             </header>
           )}
-          {!world && loaded && <h1 className="visually-hidden">{session?.id}</h1>}
           {messages.map((message) => (
             <StoryMessage key={message.id} message={message} source={sourceName(message.sourcePluginId)} />
           ))}

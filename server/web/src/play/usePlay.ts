@@ -2,7 +2,6 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, api, newRequestId, toApiError } from "../api/client";
 import { openEvents, type StreamEvent } from "../api/events";
 import type { ActionRequest, Command, Frame, Message, PluginSummary, Session, TurnRecord, UiSpecs, World } from "../api/types";
-import { readSettings } from "./settings";
 import { applyFrame, newLiveTurn, type LiveTurn } from "./liveTurn";
 import {
   applyChanges,
@@ -168,7 +167,7 @@ export function usePlay(sessionId: string) {
       };
       let error: ApiError | undefined;
       try {
-        for await (const frame of api.act(request, readSettings(sessionId))) take(frame);
+        for await (const frame of api.act(request)) take(frame);
         if (!turn.finished) error = new ApiError(0, "cut", "");
       } catch (caught) {
         error = toApiError(caught);
@@ -236,6 +235,14 @@ export function usePlay(sessionId: string) {
         () => undefined,
       );
       void readSpecs();
+      // A turn may be running already: this page was loaded again in the middle of it, or another window began it.
+      void api.execution(sessionId).then(
+        (execution) => {
+          const known = execution.turnId !== undefined && ownTurns.current.has(execution.turnId);
+          if (alive.current && execution.status === "running" && !running.current && !known) setElsewhere(true);
+        },
+        () => undefined,
+      );
       if (fresh.delete(sessionId)) void run({ type: "start_session" });
     } catch (caught) {
       if (alive.current) setLoadError(toApiError(caught));
@@ -251,6 +258,8 @@ export function usePlay(sessionId: string) {
   }, [load]);
 
   useEffect(() => {
+    // A session that could not be loaded has no events either.
+    if (!loaded) return undefined;
     let lost = false;
     const onEvent = (event: StreamEvent) => {
       const own = event.turnId !== undefined && ownTurns.current.has(event.turnId);
@@ -275,7 +284,7 @@ export function usePlay(sessionId: string) {
       lost = !up;
     };
     return openEvents(sessionId, { onEvent, onConnection });
-  }, [sessionId, dataChanged, refresh]);
+  }, [sessionId, loaded, dataChanged, refresh]);
 
   return useMemo(
     () => ({

@@ -1,9 +1,8 @@
 import * as RadixSwitch from "@radix-ui/react-switch";
 import { RotateCcw } from "lucide-react";
 import { useId } from "react";
-import type { PluginSummary, UserSetting } from "../api/types";
+import type { PlayerSettings, PluginSummary, UserSetting } from "../api/types";
 import { useI18n } from "../i18n";
-import type { PlayerSettings } from "../play/settings";
 import { stageName } from "../timeline/names";
 
 interface Props {

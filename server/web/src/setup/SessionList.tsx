@@ -4,7 +4,6 @@ import { routeHref } from "../app/routes";
 import { type ApiError, api, toApiError } from "../api/client";
 import type { Session, World } from "../api/types";
 import { useI18n } from "../i18n";
-import { writeSettings } from "../play/settings";
 import { ErrorBanner } from "../ui/Banner";
 import { Dialog } from "../ui/Dialog";
 import { asDate } from "../ui/time";
@@ -32,7 +31,6 @@ export function SessionList({ sessions, worlds, onDeleted }: Props) {
     if (!doomed) return;
     try {
       await api.deleteSession(doomed.id);
-      writeSettings(doomed.id, {});
       onDeleted(doomed.id);
       setError(undefined);
     } catch (caught) {
@@ -56,10 +54,12 @@ export function SessionList({ sessions, worlds, onDeleted }: Props) {
                 <a
                   className="session-link"
                   href={routeHref({ name: "play", sessionId: session.id })}
-                  aria-label={`${t("sessions.resume", { name: name(session) })}${date ? `, ${format.format(date)}` : ""}`}
                   data-testid={`session-${session.id}`}
                 >
-                  <span className="session-name">{name(session)}</span>
+                  <span className="session-name">
+                    <span className="visually-hidden">{t("sessions.resume")} </span>
+                    {name(session)}
+                  </span>
                   <span className="session-facts">
                     {session.phase === "setup" ? t("sessions.setup") : tn("sessions.turns", session.completedPlayerTurns ?? 0)}
                     {date && <> · {format.format(date)}</>}

@@ -3,9 +3,8 @@ import { BookOpen, Check, Feather } from "lucide-react";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { navigate } from "../app/routes";
 import { type ApiError, api, toApiError } from "../api/client";
-import type { PluginSummary, Session, World } from "../api/types";
+import type { PlayerSettings, PluginSummary, Session, World } from "../api/types";
 import { useI18n } from "../i18n";
-import { writeSettings, type PlayerSettings } from "../play/settings";
 import { markFresh } from "../play/usePlay";
 import { ErrorBanner } from "../ui/Banner";
 import { Dialog } from "../ui/Dialog";
@@ -89,13 +88,15 @@ export function SetupView() {
   const start = async () => {
     setStarting(true);
     setStartError(undefined);
+    const active = plugins.filter((plugin) => chosen.has(plugin.id) && isUsable(plugin)).map((plugin) => plugin.id);
+    const given = Object.fromEntries(Object.entries(settings).filter(([id]) => active.includes(id)));
     try {
       const session = await api.createSession({
         ...(worldId === undefined ? {} : { worldId }),
         ...(locale === undefined ? {} : { locale }),
-        plugins: plugins.filter((plugin) => chosen.has(plugin.id) && isUsable(plugin)).map((plugin) => plugin.id),
+        plugins: active,
+        ...(Object.keys(given).length > 0 ? { settings: given } : {}),
       });
-      writeSettings(session.id, Object.fromEntries(Object.entries(settings).filter(([id]) => chosen.has(id))));
       markFresh(session.id);
       navigate({ name: "play", sessionId: session.id });
     } catch (error) {
@@ -175,10 +176,10 @@ export function SetupView() {
                   <button
                     type="button"
                     className="button button-ghost button-small world-more"
-                    aria-label={t("setup.world.moreOf", { name: text(entry.name) || entry.id })}
                     onClick={() => setAbout(entry)}
                   >
                     <BookOpen aria-hidden="true" /> {t("setup.world.more")}
+                    <span className="visually-hidden">: {text(entry.name) || entry.id}</span>
                   </button>
                 </div>
               ))}

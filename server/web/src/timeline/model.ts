@@ -52,8 +52,9 @@ function compareRows(a: Row, b: Row): number {
   return (
     compareStages(a.stage, b.stage) ||
     a.layer - b.layer ||
-    a.start - b.start ||
-    (a.runtimeId < b.runtimeId ? -1 : a.runtimeId > b.runtimeId ? 1 : 0)
+    // Not by start first: rows of a running turn would change places.
+    (a.runtimeId < b.runtimeId ? -1 : a.runtimeId > b.runtimeId ? 1 : 0) ||
+    a.start - b.start
   );
 }
 

@@ -82,7 +82,7 @@ describe("applyFrame", () => {
 });
 
 describe("timeline model", () => {
-  it("orders rows by stage, layer and start, whatever order they come in", () => {
+  it("orders rows by stage, layer and name, whatever order they come in", () => {
     const timeline = fromRecord({
       turnId: "t",
       logicalTurn: 3,

@@ -1,8 +1,12 @@
 //! A worker thread: it owns isolates, runs their turns, keeps their clock.
 
+mod lifecycle;
+mod waiting;
+
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,36 +16,17 @@ use std::{
 
 use covel_graph::Json;
 use parking_lot::Mutex;
-use tokio::{
-    runtime::Handle,
-    sync::{mpsc, oneshot},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::Handle;
+
+pub(crate) use waiting::{Waiting, answer};
 
 use crate::{
-    call::{Call, CallContext, CallError, CallOutput, CallTarget},
-    error::LoadError,
+    call::{Call, CallError, CallTarget},
     fence::Trip,
-    generation::{Blueprint, CloseReport},
-    isolate::{Isolate, IsolateParts, Running, Sizes},
-    limits::{
-        BACKGROUND_TURN_LIMIT, CLEANUP_LIMIT, ENTRY_LIMIT, MAX_HOST_ARGUMENT_BYTES, MAX_STRIKES,
-    },
+    isolate::{Isolate, Running, Sizes},
+    limits::{BACKGROUND_TURN_LIMIT, MAX_STRIKES},
     queue::{Message, Popped, Pulse, Queue},
 };
-
-/// Who waits for a call. It lives outside the thread, so that the watchdog can answer for a thread that is stuck.
-pub(crate) enum Waiting {
-    Call {
-        tag: u32,
-        reply: mpsc::UnboundedSender<(u32, Result<CallOutput, CallError>)>,
-        limit: Duration,
-    },
-    Load(oneshot::Sender<Result<(), LoadError>>),
-    Close(Option<oneshot::Sender<CloseReport>>),
-    /// The entry of an isolate that replaces another.
-    Nobody,
-}
 
 /// What a worker thread and its watchdog share.
 pub(crate) struct Shared {
@@ -168,81 +153,6 @@ impl Worker {
         let id = self.next_call;
         self.next_call = self.next_call.checked_add(1).unwrap_or(1);
         id
-    }
-
-    /// Makes the isolate of a generation and runs its entry.
-    fn load(&mut self, blueprint: Blueprint, waiting: Waiting, calls: Vec<Call>) {
-        let epoch = self.next_epoch;
-        self.next_epoch += 1;
-        let key = blueprint.key;
-        let isolate = Isolate::new(IsolateParts {
-            blueprint: blueprint.clone(),
-            epoch,
-            queue: Arc::clone(&self.queue),
-            handle: self.handle.clone(),
-            pulse: Arc::clone(&self.shared.pulse),
-            sizes: self.sizes,
-        });
-        let isolate = match isolate {
-            Ok(isolate) => isolate,
-            Err(message) => {
-                for call in calls {
-                    let _ = call.reply.send((
-                        call.tag,
-                        Err(CallError::Load {
-                            message: message.clone(),
-                        }),
-                    ));
-                }
-                if let Waiting::Load(reply) = waiting {
-                    let _ = reply.send(Err(LoadError::Internal { message }));
-                }
-                return;
-            }
-        };
-        let entry = blueprint.spec.entry.clone();
-        let phase = if entry.is_some() {
-            Phase::Starting(calls)
-        } else {
-            Phase::Ready
-        };
-        self.isolates.insert(key, Slot { isolate, phase });
-        match entry {
-            Some(entry) => self.begin(key, "entry", &entry, ENTRY_LIMIT, waiting),
-            None => {
-                let complete = blueprint
-                    .registered
-                    .get_or_init(Default::default)
-                    .check_complete(&blueprint.spec.declared);
-                if complete.is_err() {
-                    self.isolates.remove(&key);
-                }
-                if let Waiting::Load(reply) = waiting {
-                    let _ = reply.send(complete);
-                }
-            }
-        }
-    }
-
-    /// Starts the entry or the disposers.
-    fn begin(&mut self, key: u64, kind: &str, name: &str, limit: Duration, waiting: Waiting) {
-        let id = self.call_id();
-        let running = Running {
-            host: None,
-            context: CallContext::default(),
-            max_output_bytes: MAX_HOST_ARGUMENT_BYTES,
-            deadline: Instant::now() + limit,
-            limit,
-            cancel: CancellationToken::new(),
-            over: false,
-            load_failed: None,
-            log_lines: 0,
-            tasks: Vec::new(),
-            pending_requests: 0,
-            watched: false,
-            documents: Vec::new(),
-        };
-        self.launch(key, id, kind, name, running, waiting);
     }
 
     fn call(&mut self, call: Call) {
@@ -456,7 +366,7 @@ impl Worker {
         let Some(slot) = self.isolates.get_mut(&key) else {
             return;
         };
-        let state = std::rc::Rc::clone(&slot.isolate.state);
+        let state = Rc::clone(&slot.isolate.state);
         let epoch = state.epoch;
         for (timer, at) in state.new_timers.borrow_mut().drain(..) {
             self.alarms
@@ -484,37 +394,6 @@ impl Worker {
         }
     }
 
-    /// Drops an isolate; the next call makes a new one.
-    fn replace(&mut self, key: u64, epoch: u64, culprit: u32) {
-        if self.live(key, epoch).is_none() {
-            return;
-        }
-        let Some(slot) = self.isolates.remove(&key) else {
-            return;
-        };
-        let state = std::rc::Rc::clone(&slot.isolate.state);
-        tracing::warn!(plugin = %state.blueprint.spec.plugin_id, "an isolate is replaced");
-        let ids: Vec<u32> = state.calls.borrow().keys().copied().collect();
-        let heap = state.heap.limit();
-        drop(slot.isolate);
-        for id in ids {
-            let waiting = self.shared.waiting.lock().remove(&id);
-            let error = if id == culprit {
-                CallError::HeapLimit { limit_bytes: heap }
-            } else {
-                CallError::IsolateLost
-            };
-            if let Some(waiting) = waiting {
-                answer(waiting, Err(error));
-            }
-        }
-        if let Phase::Starting(calls) = slot.phase {
-            for call in calls {
-                let _ = call.reply.send((call.tag, Err(CallError::IsolateLost)));
-            }
-        }
-    }
-
     /// A call has its result.
     fn end(&mut self, key: u64, id: u32, result: Result<Json, CallError>) {
         let Some(slot) = self.isolates.get_mut(&key) else {
@@ -534,156 +413,6 @@ impl Worker {
             }
             Waiting::Load(_) | Waiting::Nobody => self.entered(key, waiting, result),
         }
-    }
-
-    /// The entry has ended, well or badly.
-    fn entered(&mut self, key: u64, waiting: Waiting, result: Result<Json, CallError>) {
-        let Some(slot) = self.isolates.get_mut(&key) else {
-            return;
-        };
-        let state = &slot.isolate.state;
-        let refused = state.registration_error.borrow_mut().take();
-        let outcome = match (refused, result) {
-            (Some(message), _) => Err(LoadError::Registration { message }),
-            (None, Err(error)) => Err(load_error(error)),
-            (None, Ok(_)) => {
-                let mut registered = state.registrations.take();
-                registered.sort();
-                let complete = registered.check_complete(&state.blueprint.spec.declared);
-                if complete.is_ok() {
-                    // A replacement registers the same again: the same code made it.
-                    let _ = state.blueprint.registered.set(registered);
-                }
-                complete
-            }
-        };
-        let calls = match std::mem::replace(&mut slot.phase, Phase::Ready) {
-            Phase::Starting(calls) => calls,
-            _ => Vec::new(),
-        };
-        match outcome {
-            Ok(()) => {
-                if let Waiting::Load(reply) = waiting {
-                    let _ = reply.send(Ok(()));
-                }
-                for call in calls {
-                    self.call(call);
-                }
-            }
-            Err(error) => {
-                for call in calls {
-                    let _ = call.reply.send((
-                        call.tag,
-                        Err(CallError::Load {
-                            message: error.to_string(),
-                        }),
-                    ));
-                }
-                if let Waiting::Load(reply) = waiting {
-                    let _ = reply.send(Err(error));
-                }
-                // What the entry acquired is released; nobody waits for it. LIF-3, LIF-4
-                self.close(key, None);
-            }
-        }
-    }
-
-    fn close(&mut self, key: u64, reply: Option<oneshot::Sender<CloseReport>>) {
-        let report = |reply: Option<oneshot::Sender<CloseReport>>| {
-            if let Some(reply) = reply {
-                let _ = reply.send(CloseReport::default());
-            }
-        };
-        let Some(slot) = self.isolates.get_mut(&key) else {
-            return report(reply);
-        };
-        if matches!(slot.phase, Phase::Closing) {
-            return report(reply);
-        }
-        if let Phase::Starting(calls) = std::mem::replace(&mut slot.phase, Phase::Closing) {
-            for call in calls {
-                let _ = call.reply.send((call.tag, Err(CallError::Cancelled)));
-            }
-        }
-        let running: Vec<u32> = slot.isolate.state.calls.borrow().keys().copied().collect();
-        let has_entry = slot.isolate.state.blueprint.spec.entry.is_some();
-        for call in running {
-            self.interrupt(key, call, Trip::Cancelled);
-        }
-        if has_entry && self.isolates.contains_key(&key) {
-            self.begin(key, "dispose", "", CLEANUP_LIMIT, Waiting::Close(reply));
-        } else {
-            self.isolates.remove(&key);
-            report(reply);
-        }
-    }
-}
-
-/// Answers whoever waits.
-pub(crate) fn answer(waiting: Waiting, result: Result<Json, CallError>) {
-    match waiting {
-        Waiting::Call { tag, reply, .. } => {
-            let _ = reply.send((tag, result.map(|value| CallOutput { value })));
-        }
-        Waiting::Load(reply) => {
-            let _ = reply.send(result.map(drop).map_err(load_error));
-        }
-        Waiting::Close(Some(reply)) => {
-            let _ = reply.send(close_report(result));
-        }
-        Waiting::Close(None) | Waiting::Nobody => {}
-    }
-}
-
-fn close_report(result: Result<Json, CallError>) -> CloseReport {
-    match result {
-        Ok(json) => CloseReport {
-            failures: json
-                .value()
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|v| v.as_str().map(str::to_owned))
-                .collect(),
-            timed_out: false,
-        },
-        Err(CallError::Timeout { .. }) => CloseReport {
-            failures: Vec::new(),
-            timed_out: true,
-        },
-        Err(error) => CloseReport {
-            failures: vec![error.to_string()],
-            timed_out: false,
-        },
-    }
-}
-
-fn load_error(error: CallError) -> LoadError {
-    match error {
-        CallError::Load { message } => LoadError::Module { message },
-        CallError::Thrown {
-            code: Some(code),
-            message,
-            ..
-        } if code == "plugin_registration_invalid" => LoadError::Registration { message },
-        CallError::Thrown {
-            name,
-            message,
-            stack,
-            ..
-        } => LoadError::Threw {
-            name,
-            message,
-            stack,
-        },
-        CallError::Timeout { limit_ms } => LoadError::Timeout { limit_ms },
-        CallError::Cancelled => LoadError::Closed,
-        error @ (CallError::HeapLimit { .. } | CallError::StackOverflow) => LoadError::Exhausted {
-            message: error.to_string(),
-        },
-        error => LoadError::Internal {
-            message: error.to_string(),
-        },
     }
 }
 
