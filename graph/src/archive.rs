@@ -87,12 +87,23 @@ struct Kind {
     format: u32,
 }
 
-const PLAN: Kind = Kind { name: "plan", tag: *b"PLAN", format: PLAN_FORMAT };
-const FRAGMENT: Kind = Kind { name: "fragment", tag: *b"FRAG", format: FRAGMENT_FORMAT };
+const PLAN: Kind = Kind {
+    name: "plan",
+    tag: *b"PLAN",
+    format: PLAN_FORMAT,
+};
+const FRAGMENT: Kind = Kind {
+    name: "fragment",
+    tag: *b"FRAG",
+    format: FRAGMENT_FORMAT,
+};
 
 fn hash(kind: Kind, payload: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&kind.tag).update(&kind.format.to_le_bytes()).update(payload);
+    hasher
+        .update(&kind.tag)
+        .update(&kind.format.to_le_bytes())
+        .update(payload);
     hasher.finalize()
 }
 
@@ -110,14 +121,25 @@ fn seal(kind: Kind, payload: &[u8]) -> (AlignedVec, blake3::Hash) {
 
 fn unseal(kind: Kind, bytes: &[u8]) -> Result<(&[u8], blake3::Hash), ArchiveError> {
     let name = kind.name;
-    if bytes.len() < HEADER || bytes[..4] != MAGIC || bytes[4..8] != kind.tag || bytes[12..16] != [0; 4] {
-        return Err(ArchiveError::Foreign { kind: name, len: bytes.len() });
+    if bytes.len() < HEADER
+        || bytes[..4] != MAGIC
+        || bytes[4..8] != kind.tag
+        || bytes[12..16] != [0; 4]
+    {
+        return Err(ArchiveError::Foreign {
+            kind: name,
+            len: bytes.len(),
+        });
     }
     let mut format = [0; 4];
     format.copy_from_slice(&bytes[8..12]);
     let found = u32::from_le_bytes(format);
     if found != kind.format {
-        return Err(ArchiveError::Format { kind: name, found, expected: kind.format });
+        return Err(ArchiveError::Format {
+            kind: name,
+            found,
+            expected: kind.format,
+        });
     }
     let payload = &bytes[HEADER..];
     let hash = hash(kind, payload);
@@ -128,7 +150,10 @@ fn unseal(kind: Kind, bytes: &[u8]) -> Result<(&[u8], blake3::Hash), ArchiveErro
 }
 
 fn malformed(kind: Kind) -> impl Fn(rancor::Error) -> ArchiveError {
-    move |error| ArchiveError::Malformed { kind: kind.name, message: error.to_string() }
+    move |error| ArchiveError::Malformed {
+        kind: kind.name,
+        message: error.to_string(),
+    }
 }
 
 /// Archives a plan. The digest names format and content: equal plans have equal digests.
@@ -183,8 +208,14 @@ impl PlanHandle {
             });
         }
         let plan = rkyv::access::<ArchivedPlan, rancor::Error>(payload).map_err(malformed(PLAN))?;
-        check_indexes(plan).map_err(|message| ArchiveError::Malformed { kind: PLAN.name, message: message.into() })?;
-        Ok(PlanHandle { bytes, digest: expected.clone() })
+        check_indexes(plan).map_err(|message| ArchiveError::Malformed {
+            kind: PLAN.name,
+            message: message.into(),
+        })?;
+        Ok(PlanHandle {
+            bytes,
+            digest: expected.clone(),
+        })
     }
 
     /// The digest that names this plan.
@@ -238,16 +269,29 @@ fn check_indexes(plan: &ArchivedPlan) -> Result<(), &'static str> {
             return Err("runtime row");
         }
     }
-    let stages: Vec<u32> = plan.stage_starts.iter().map(|start| start.to_native()).collect();
+    let stages: Vec<u32> = plan
+        .stage_starts
+        .iter()
+        .map(|start| start.to_native())
+        .collect();
     if !stages.is_sorted() || stages[0] != 0 || stages[6] as usize != runtimes {
         return Err("stage starts");
     }
-    let starts: Vec<u32> = plan.edge_starts.iter().map(|start| start.to_native()).collect();
-    if starts.len() != runtimes + 1 || !starts.is_sorted() || starts[runtimes] as usize != plan.edges.len() {
+    let starts: Vec<u32> = plan
+        .edge_starts
+        .iter()
+        .map(|start| start.to_native())
+        .collect();
+    if starts.len() != runtimes + 1
+        || !starts.is_sorted()
+        || starts[runtimes] as usize != plan.edges.len()
+    {
         return Err("edge starts");
     }
     for edge in plan.edges.iter() {
-        if !none_or(edge.runtime.to_native(), runtimes) || !none_or(edge.contract.to_native(), plan.contracts.len()) {
+        if !none_or(edge.runtime.to_native(), runtimes)
+            || !none_or(edge.contract.to_native(), plan.contracts.len())
+        {
             return Err("edge row");
         }
     }
@@ -283,6 +327,9 @@ fn check_csr(csr: &ArchivedCsr, groups: usize, items: usize) -> Result<(), &'sta
     let fits = csr.starts.len() == groups + 1
         && csr.starts[0].to_native() == 0
         && last as usize == csr.items.len()
-        && csr.items.iter().all(|item| (item.to_native() as usize) < items);
+        && csr
+            .items
+            .iter()
+            .all(|item| (item.to_native() as usize) < items);
     if fits { Ok(()) } else { Err("group table") }
 }

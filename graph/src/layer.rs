@@ -54,7 +54,12 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
         for choice in &releases[row(release_starts, provider)] {
             let choice = choice.to_native();
             let state = &mut choices[choice as usize];
-            if *state == FREE && !order.choice_providers.row(choice).any(|ix| satisfied.contains(ix as usize)) {
+            if *state == FREE
+                && !order
+                    .choice_providers
+                    .row(choice)
+                    .any(|ix| satisfied.contains(ix as usize))
+            {
                 *state = WAITED;
                 waits[choice_waiter[choice as usize].to_native() as usize] += 1;
             }
@@ -63,7 +68,10 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
 
     let one_stage = {
         let stage = |ix: usize| plan.runtimes[ix].stage;
-        match (members.minimum(), members.ones().take_while(|ix| *ix < count).last()) {
+        match (
+            members.minimum(),
+            members.ones().take_while(|ix| *ix < count).last(),
+        ) {
             (Some(first), Some(last)) => stage(first) == stage(last),
             _ => true,
         }
@@ -113,7 +121,13 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
 
     let mut cyclic = Vec::new();
     if placed < total {
-        cyclic.extend(members.ones().take_while(|ix| *ix < count).filter(|ix| waits[*ix] > 0).map(|ix| RuntimeIx(ix as u32)));
+        cyclic.extend(
+            members
+                .ones()
+                .take_while(|ix| *ix < count)
+                .filter(|ix| waits[*ix] > 0)
+                .map(|ix| RuntimeIx(ix as u32)),
+        );
         sort(&mut cyclic);
     }
     Layering { layers, cyclic }
@@ -150,12 +164,23 @@ impl Default for LayerCache {
 impl LayerCache {
     /// A cache of at most `capacity` layerings (at least one).
     pub fn new(capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), kept: Mutex::default() }
+        Self {
+            capacity: capacity.max(1),
+            kept: Mutex::default(),
+        }
     }
 
     /// As [`layer`], remembered. The plan must be the same at every call.
-    pub fn layer(&self, plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet) -> Arc<Layering> {
-        let bits = Arc::new(Bits { members: members.clone(), satisfied: satisfied.clone() });
+    pub fn layer(
+        &self,
+        plan: &ArchivedPlan,
+        members: &FixedBitSet,
+        satisfied: &FixedBitSet,
+    ) -> Arc<Layering> {
+        let bits = Arc::new(Bits {
+            members: members.clone(),
+            satisfied: satisfied.clone(),
+        });
         if let Some(found) = self.lock().layerings.get(&bits) {
             return found.clone();
         }
@@ -163,10 +188,10 @@ impl LayerCache {
         let layering = Arc::new(layer(plan, members, satisfied));
         let mut kept = self.lock();
         if !kept.layerings.contains_key(&bits) {
-            if kept.order.len() >= self.capacity {
-                if let Some(oldest) = kept.order.pop_front() {
-                    kept.layerings.remove(&oldest);
-                }
+            if kept.order.len() >= self.capacity
+                && let Some(oldest) = kept.order.pop_front()
+            {
+                kept.layerings.remove(&oldest);
             }
             kept.order.push_back(bits.clone());
             kept.layerings.insert(bits, layering.clone());

@@ -6,6 +6,7 @@
 
 pub mod activation;
 pub mod archive;
+mod consistency;
 mod cycle;
 pub mod diagnostic;
 pub mod explain;

@@ -13,6 +13,7 @@ use rkyv::{rancor, util::AlignedVec};
 
 use crate::{
     archive::{self, PlanHandle},
+    consistency,
     cycle::{self, Cycle},
     diagnostic::{Diagnostic, Severity},
     fragment::{Cardinality, Fragment, ManualExecution, NeedDecl, Origin, RuntimeDecl, Scope},
@@ -20,7 +21,8 @@ use crate::{
     layer,
     package::Package,
     plan::{
-        ArchivedPlan, Csr, EdgeKind, EdgeRow, NONE, Order, PLAN_FORMAT, Plan, PlanPlugin, RuntimeRow, Stage, UNSTAGED,
+        ArchivedPlan, Csr, EdgeKind, EdgeRow, NONE, Order, PLAN_FORMAT, Plan, PlanPlugin,
+        RuntimeRow, Stage, UNSTAGED,
     },
 };
 
@@ -49,15 +51,26 @@ impl Linked {
 /// # Errors
 /// When the plan cannot be archived (tables beyond 2 GiB).
 pub fn link(packages: &[Arc<Package>]) -> Result<Linked, archive::ArchiveError> {
-    let members: Vec<(&Fragment, &str)> =
-        packages.iter().map(|package| (&*package.fragment, package.digest.as_str())).collect();
+    let members: Vec<(&Fragment, &str)> = packages
+        .iter()
+        .map(|package| (&*package.fragment, package.digest.as_str()))
+        .collect();
     let (plan, mut diagnostics) = build(&members);
     let (bytes, digest) = archive::encode_plan(&plan)?;
-    let archived = rkyv::access::<ArchivedPlan, rancor::Error>(&bytes[archive::HEADER..])
-        .map_err(|error| archive::ArchiveError::Malformed { kind: "plan", message: error.to_string() })?;
+    let archived = rkyv::access::<ArchivedPlan, rancor::Error>(&bytes[archive::HEADER..]).map_err(
+        |error| archive::ArchiveError::Malformed {
+            kind: "plan",
+            message: error.to_string(),
+        },
+    )?;
     check_cycles(&plan, archived, &mut diagnostics);
-    check_contracts(&members, &plan, &mut diagnostics);
-    Ok(Linked { plan, bytes, digest, diagnostics })
+    consistency::check(&members, &plan, &mut diagnostics);
+    Ok(Linked {
+        plan,
+        bytes,
+        digest,
+        diagnostics,
+    })
 }
 
 /// Packages to tables, without archive or cycle check.
@@ -69,7 +82,10 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
             diagnostics.push(Diagnostic {
                 severity: Severity::Error,
                 code: "duplicate-plugin".into(),
-                message: format!("two active packages have the id `{}`; the first counts", fragment.plugin_id),
+                message: format!(
+                    "two active packages have the id `{}`; the first counts",
+                    fragment.plugin_id
+                ),
                 help: None,
                 plugin_id: Some(fragment.plugin_id.clone()),
                 file: "PLUGIN.md".into(),
@@ -91,10 +107,18 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
         })
         .collect();
 
-    let contracts: Vec<String> = contract_names(&fragments).into_iter().map(str::to_owned).collect();
-    let topics: Vec<String> = topic_names(&fragments).into_iter().map(str::to_owned).collect();
+    let contracts: Vec<String> = contract_names(&fragments)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    let topics: Vec<String> = topic_names(&fragments)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     let find = |table: &[String], name: &str| {
-        table.binary_search_by(|entry| entry.as_str().cmp(name)).map_or(NONE, |ix| ix as u32)
+        table
+            .binary_search_by(|entry| entry.as_str().cmp(name))
+            .map_or(NONE, |ix| ix as u32)
     };
 
     // Rows by (stage, id): a runtime's index is its place in every table.
@@ -116,8 +140,11 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
     for stage in 0..6 {
         stage_starts[stage + 1] += stage_starts[stage];
     }
-    let index: BTreeMap<&str, u32> =
-        rows.iter().enumerate().map(|(ix, row)| (row.1.id.as_str(), ix as u32)).collect();
+    let index: BTreeMap<&str, u32> = rows
+        .iter()
+        .enumerate()
+        .map(|(ix, row)| (row.1.id.as_str(), ix as u32))
+        .collect();
 
     let runtimes: Vec<RuntimeRow> = rows
         .iter()
@@ -129,8 +156,15 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
             kind: runtime.kind as u8,
             trigger: runtime.trigger as u8,
             visibility: runtime.visibility as u8,
-            topic: runtime.topic.as_deref().map_or(NONE, |topic| find(&topics, topic)),
-            contract: runtime.output.contract.as_deref().map_or(NONE, |contract| find(&contracts, contract)),
+            topic: runtime
+                .topic
+                .as_deref()
+                .map_or(NONE, |topic| find(&topics, topic)),
+            contract: runtime
+                .output
+                .contract
+                .as_deref()
+                .map_or(NONE, |contract| find(&contracts, contract)),
             interval: runtime.interval,
             start_turn: runtime.start_turn,
             cooldown_turns: runtime.cooldown_turns,
@@ -170,18 +204,35 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
 
 fn pairs(runtimes: &[RuntimeRow], group: impl Fn(&RuntimeRow) -> u32) -> Vec<(u32, u32)> {
     let rows = runtimes.iter().enumerate();
-    rows.filter_map(|(ix, row)| (group(row) != NONE).then(|| (group(row), ix as u32))).collect()
+    rows.filter(|(_, row)| group(row) != NONE)
+        .map(|(ix, row)| (group(row), ix as u32))
+        .collect()
 }
 
 fn contract_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for fragment in fragments {
-        names.extend(fragment.provides.iter().map(|provide| provide.contract.as_str()));
+        names.extend(
+            fragment
+                .provides
+                .iter()
+                .map(|provide| provide.contract.as_str()),
+        );
         for list in [&fragment.requires, &fragment.optional, &fragment.conflicts] {
             names.extend(list.iter().map(|reference| reference.contract.as_str()));
         }
-        names.extend(fragment.contracts.iter().map(|contract| contract.contract.as_str()));
-        names.extend(fragment.services.iter().map(|service| service.contract.as_str()));
+        names.extend(
+            fragment
+                .contracts
+                .iter()
+                .map(|contract| contract.contract.as_str()),
+        );
+        names.extend(
+            fragment
+                .services
+                .iter()
+                .map(|service| service.contract.as_str()),
+        );
         for extension in &fragment.extensions {
             names.insert(extension.point.as_str());
             names.extend(extension.slot.as_deref());
@@ -202,36 +253,67 @@ fn contract_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
 }
 
 fn topic_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
-    let declared = fragments.iter().flat_map(|fragment| &fragment.events).map(|event| event.topic.as_str());
-    let awaited = fragments.iter().flat_map(|fragment| &fragment.runtimes).filter_map(|runtime| runtime.topic.as_deref());
+    let declared = fragments
+        .iter()
+        .flat_map(|fragment| &fragment.events)
+        .map(|event| event.topic.as_str());
+    let awaited = fragments
+        .iter()
+        .flat_map(|fragment| &fragment.runtimes)
+        .filter_map(|runtime| runtime.topic.as_deref());
     declared.chain(awaited).collect()
 }
 
-fn declared_edges(runtime: &RuntimeDecl, index: &BTreeMap<&str, u32>, contracts: &[String], edges: &mut Vec<EdgeRow>) {
+fn declared_edges(
+    runtime: &RuntimeDecl,
+    index: &BTreeMap<&str, u32>,
+    contracts: &[String],
+    edges: &mut Vec<EdgeRow>,
+) {
     let contract_ix = |name: Option<&String>| {
-        name.and_then(|name| contracts.binary_search(name).ok()).map_or(NONE, |ix| ix as u32)
+        name.and_then(|name| contracts.binary_search(name).ok())
+            .map_or(NONE, |ix| ix as u32)
     };
-    let runtime_ix = |name: Option<&String>| name.and_then(|name| index.get(name.as_str()).copied()).unwrap_or(NONE);
-    let edge = |kind, runtime: Option<&String>, contract: Option<&String>, origin: &Origin| EdgeRow {
-        kind,
-        runtime: runtime_ix(runtime),
-        contract: contract_ix(contract),
-        all: false,
-        required: false,
-        input: NONE,
-        session_scope: false,
-        file: origin.file.clone(),
-        line: origin.line,
-        column: origin.column,
+    let runtime_ix = |name: Option<&String>| {
+        name.and_then(|name| index.get(name.as_str()).copied())
+            .unwrap_or(NONE)
     };
+    let edge =
+        |kind, runtime: Option<&String>, contract: Option<&String>, origin: &Origin| EdgeRow {
+            kind,
+            runtime: runtime_ix(runtime),
+            contract: contract_ix(contract),
+            all: false,
+            required: false,
+            input: NONE,
+            session_scope: false,
+            file: origin.file.clone(),
+            line: origin.line,
+            column: origin.column,
+        };
     let need_edge = |kind, need: &NeedDecl| EdgeRow {
         all: need.cardinality == Cardinality::All,
         required: kind == EdgeKind::Need,
         session_scope: need.scope == Scope::Session,
-        ..edge(kind, need.runtime.as_ref(), need.contract.as_ref(), &need.origin)
+        ..edge(
+            kind,
+            need.runtime.as_ref(),
+            need.contract.as_ref(),
+            &need.origin,
+        )
     };
-    edges.extend(runtime.needs.iter().map(|need| need_edge(EdgeKind::Need, need)));
-    edges.extend(runtime.after.iter().map(|need| need_edge(EdgeKind::After, need)));
+    edges.extend(
+        runtime
+            .needs
+            .iter()
+            .map(|need| need_edge(EdgeKind::Need, need)),
+    );
+    edges.extend(
+        runtime
+            .after
+            .iter()
+            .map(|need| need_edge(EdgeKind::After, need)),
+    );
     for (place, input) in runtime.inputs.iter().enumerate() {
         // Committed and kernel inputs are there before the turn starts: nothing to wait for. COM-2
         if input.scope != Scope::Turn || input.kernel.is_some() {
@@ -243,7 +325,11 @@ fn declared_edges(runtime: &RuntimeDecl, index: &BTreeMap<&str, u32>, contracts:
             required: input.required,
             input: place as u32,
             ..edge(
-                if all { EdgeKind::InputAll } else { EdgeKind::InputOne },
+                if all {
+                    EdgeKind::InputAll
+                } else {
+                    EdgeKind::InputOne
+                },
                 input.runtime.as_ref(),
                 input.contract.as_ref(),
                 &input.origin,
@@ -268,7 +354,12 @@ pub(crate) fn targets<'a>(edge: &'a EdgeRow, providers: &'a Csr) -> &'a [u32] {
     }
 }
 
-fn order(runtimes: &[RuntimeRow], edge_starts: &[u32], edges: &[EdgeRow], providers: &Csr) -> Order {
+fn order(
+    runtimes: &[RuntimeRow],
+    edge_starts: &[u32],
+    edges: &[EdgeRow],
+    providers: &Csr,
+) -> Order {
     let count = runtimes.len();
     let mut hard = Vec::new();
     let mut choice_waiter = Vec::new();
@@ -359,11 +450,19 @@ pub(crate) fn describe(plan: &Plan, cycle: &Cycle, severity: Severity) -> Diagno
     };
     let mut path = String::new();
     for step in &cycle.steps {
-        path += &format!("`{}` waits for `{}` ({}), ", id(step.waiter), id(step.target), place(step.edge));
+        path += &format!(
+            "`{}` waits for `{}` ({}), ",
+            id(step.waiter),
+            id(step.target),
+            place(step.edge)
+        );
     }
     let first = cycle.steps.first().map_or(0, |step| step.edge as usize);
     let edge = &plan.edges[first];
-    let plugin = cycle.steps.first().map(|step| plan.runtimes[step.waiter as usize].plugin);
+    let plugin = cycle
+        .steps
+        .first()
+        .map(|step| plan.runtimes[step.waiter as usize].plugin);
     Diagnostic {
         severity,
         code: if cycle.steps.len() == 1 { "self-edge" } else { "dependency-cycle" }.into(),
@@ -378,100 +477,6 @@ pub(crate) fn describe(plan: &Plan, cycle: &Cycle, severity: Severity) -> Diagno
         file: edge.file.clone(),
         line: edge.line,
         column: edge.column,
-        path: None,
-    }
-}
-
-/// What one package takes for granted of another.
-fn check_contracts(packages: &[(&Fragment, &str)], plan: &Plan, diagnostics: &mut Vec<Diagnostic>) {
-    let mut schemas: BTreeMap<&str, (&Fragment, &str)> = BTreeMap::new();
-    let mut declared: BTreeMap<&str, &Fragment> = BTreeMap::new();
-    let mut topics: BTreeSet<&str> = BTreeSet::new();
-    for (fragment, _) in packages {
-        for contract in &fragment.contracts {
-            match schemas.get(contract.contract.as_str()) {
-                Some((first, schema)) if !same_json(schema, &contract.schema) => diagnostics.push(at(
-                    fragment,
-                    "contract-schema-differs",
-                    format!(
-                        "`{}` has another schema here than in `{}`; a contract has one",
-                        contract.contract, first.plugin_id
-                    ),
-                    &contract.origin,
-                )),
-                Some(_) => {}
-                None => {
-                    schemas.insert(&contract.contract, (fragment, &contract.schema));
-                }
-            }
-        }
-        declared.extend(fragment.provides.iter().map(|provide| (provide.contract.as_str(), *fragment)));
-        topics.extend(fragment.events.iter().map(|event| event.topic.as_str()));
-    }
-    for (fragment, _) in packages {
-        for data in &fragment.data {
-            for contract in &data.accepts {
-                schemas.entry(contract).or_insert((fragment, &data.schema));
-            }
-        }
-    }
-    let mut said: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for (fragment, _) in packages {
-        for runtime in &fragment.runtimes {
-            let inputs = runtime.inputs.iter().filter_map(|input| input.contract.as_ref().map(|name| (name, &input.origin)));
-            let needs = runtime.needs.iter().filter_map(|need| need.contract.as_ref().map(|name| (name, &need.origin)));
-            for (contract, origin) in inputs.clone().chain(needs) {
-                let Some(provider) = declared.get(contract.as_str()) else { continue };
-                let ix = plan.contracts.binary_search(contract).map_or(NONE, |ix| ix as u32);
-                if plan.providers.row(ix).is_empty() && said.insert(("provider", contract)) {
-                    let message = format!(
-                        "`{contract}` is listed in `provides` of `{}`, but none of its runtimes publishes it",
-                        provider.plugin_id
-                    );
-                    diagnostics.push(at(fragment, "provider-declared-only", message, origin));
-                }
-            }
-            for (contract, origin) in inputs {
-                let known = declared.contains_key(contract.as_str());
-                if known && !schemas.contains_key(contract.as_str()) && said.insert(("schema", contract)) {
-                    let message = format!("`{contract}` is read here, but no active package publishes its schema");
-                    diagnostics.push(at(fragment, "contract-without-schema", message, origin));
-                }
-            }
-            for input in &runtime.inputs {
-                if let Some(contract) = &input.accepts_contract {
-                    if !schemas.contains_key(contract.as_str()) {
-                        let message =
-                            format!("`{contract}` is published by no active package; the input `{}` is withheld", input.name);
-                        diagnostics.push(at(fragment, "accepts-contract-unresolved", message, &input.origin));
-                    }
-                }
-            }
-            if let Some(topic) = &runtime.topic {
-                if !topics.contains(topic.as_str()) {
-                    let message = format!("`{}` waits for `{topic}`, which no active package declares", runtime.id);
-                    diagnostics.push(at(fragment, "topic-undeclared", message, &runtime.origin));
-                }
-            }
-        }
-    }
-}
-
-fn same_json(a: &str, b: &str) -> bool {
-    let parse = |text| serde_json::from_str::<serde_json::Value>(text).ok();
-    a == b || parse(a) == parse(b)
-}
-
-fn at(fragment: &Fragment, code: &str, message: String, origin: &Origin) -> Diagnostic {
-    Diagnostic {
-        severity: Severity::Warning,
-        code: code.into(),
-        message,
-        help: None,
-        plugin_id: Some(fragment.plugin_id.clone()),
-        file: origin.file.clone(),
-        line: origin.line,
-        column: origin.column,
         path: None,
     }
 }

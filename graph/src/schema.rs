@@ -8,7 +8,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::limits::{MAX_DOCUMENT_DEPTH, MAX_PATTERN_BACKTRACKS, MAX_PATTERN_BYTES, MAX_SCHEMA_ISSUES};
+use crate::limits::{
+    MAX_DOCUMENT_DEPTH, MAX_PATTERN_BACKTRACKS, MAX_PATTERN_BYTES, MAX_SCHEMA_ISSUES,
+};
 
 /// One way in which a value does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,10 +36,14 @@ impl Validator {
             return Err("a schema is a JSON object".into());
         }
         if depth(schema) > MAX_DOCUMENT_DEPTH {
-            return Err(format!("the schema is nested more than {MAX_DOCUMENT_DEPTH} deep"));
+            return Err(format!(
+                "the schema is nested more than {MAX_DOCUMENT_DEPTH} deep"
+            ));
         }
         if let Some(reference) = outside_reference(schema) {
-            return Err(format!("the reference `{reference}` leads out of this document; only `#...` is followed"));
+            return Err(format!(
+                "the reference `{reference}` leads out of this document; only `#...` is followed"
+            ));
         }
         jsonschema::options()
             .should_validate_formats(false)
@@ -52,7 +58,11 @@ impl Validator {
             .map(Validator)
             .map_err(|error| {
                 let place = error.instance_path().to_string();
-                if place.is_empty() { error.to_string() } else { format!("{error} (at {place})") }
+                if place.is_empty() {
+                    error.to_string()
+                } else {
+                    format!("{error} (at {place})")
+                }
             })
     }
 
@@ -68,7 +78,10 @@ impl Validator {
             .0
             .iter_errors(value)
             .take(MAX_SCHEMA_ISSUES)
-            .map(|error| SchemaIssue { path: error.instance_path().to_string(), message: shorten(error.to_string()) })
+            .map(|error| SchemaIssue {
+                path: error.instance_path().to_string(),
+                message: shorten(error.to_string()),
+            })
             .collect())
     }
 
@@ -122,7 +135,10 @@ fn find_outside(value: &Value, ids: &[&str]) -> Option<String> {
             for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
                 if let Some(reference) = map.get(key).and_then(Value::as_str) {
                     let document = reference.split('#').next().unwrap_or("");
-                    let own = ids.iter().any(|id| id.trim_end_matches('#') == document || id.ends_with(&format!("/{document}")));
+                    let own = ids.iter().any(|id| {
+                        id.trim_end_matches('#') == document
+                            || id.ends_with(&format!("/{document}"))
+                    });
                     if !document.is_empty() && !own {
                         return Some(reference.to_owned());
                     }
@@ -158,7 +174,10 @@ impl Default for SchemaSet {
 impl SchemaSet {
     /// A set that keeps at most `capacity` compiled schemas (at least one).
     pub fn new(capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), kept: Mutex::default() }
+        Self {
+            capacity: capacity.max(1),
+            kept: Mutex::default(),
+        }
     }
 
     /// The validator of a schema given as JSON text.
@@ -176,10 +195,10 @@ impl SchemaSet {
         let mut kept = self.lock();
         if kept.outcomes.insert(hash, outcome.clone()).is_none() {
             kept.order.push_back(hash);
-            if kept.order.len() > self.capacity {
-                if let Some(oldest) = kept.order.pop_front() {
-                    kept.outcomes.remove(&oldest);
-                }
+            if kept.order.len() > self.capacity
+                && let Some(oldest) = kept.order.pop_front()
+            {
+                kept.outcomes.remove(&oldest);
             }
         }
         outcome
@@ -191,6 +210,7 @@ impl SchemaSet {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
 
@@ -212,8 +232,14 @@ mod tests {
 
     #[test]
     fn nothing_outside_the_document_is_followed() {
-        for reference in ["https://example.com/x.json", "file:///etc/passwd", "./other.json", "other.json#/a"] {
-            let error = Validator::new(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
+        for reference in [
+            "https://example.com/x.json",
+            "file:///etc/passwd",
+            "./other.json",
+            "other.json#/a",
+        ] {
+            let error =
+                Validator::new(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
             assert!(error.contains(reference), "{error}");
         }
         let own = json!({"$id": "https://example.com/root.json", "$defs": {"a": {"$id": "a.json", "type": "string"}},
@@ -223,7 +249,12 @@ mod tests {
 
     #[test]
     fn bad_schemas_are_refused() {
-        for schema in [json!({"type": "strin"}), json!([]), json!({"pattern": "("}), json!({"minimum": "1"})] {
+        for schema in [
+            json!({"type": "strin"}),
+            json!([]),
+            json!({"pattern": "("}),
+            json!({"minimum": "1"}),
+        ] {
             assert!(Validator::new(&schema).is_err(), "{schema}");
         }
         let set = SchemaSet::new(1);
@@ -247,6 +278,9 @@ mod tests {
     fn issues_are_bounded() {
         let validator = Validator::new(&json!({"items": {"type": "string"}})).unwrap();
         let value = json!((0..1000).collect::<Vec<_>>());
-        assert_eq!(validator.validate(&value).unwrap_err().len(), MAX_SCHEMA_ISSUES);
+        assert_eq!(
+            validator.validate(&value).unwrap_err().len(),
+            MAX_SCHEMA_ISSUES
+        );
     }
 }

@@ -34,15 +34,22 @@ pub struct Shipped {
 /// # Errors
 /// When the folder cannot be written.
 pub fn unpack(data_dir: &Path) -> Result<Shipped, ServerError> {
-    unpack_files(&data_dir.join("packages"), embedded::PACKAGES)
-        .map_err(|(path, error)| ServerError::Unwritable { path, message: error.to_string() })
+    unpack_files(&data_dir.join("packages"), embedded::PACKAGES).map_err(|(path, error)| {
+        ServerError::Unwritable {
+            path,
+            message: error.to_string(),
+        }
+    })
 }
 
 type Failure = (PathBuf, io::Error);
 
 fn unpack_files(parent: &Path, files: &[(&str, &[u8])]) -> Result<Shipped, Failure> {
     let folder = parent.join(digest(files));
-    let shipped = Shipped { plugins: folder.clone(), worlds: folder.join(WORLDS) };
+    let shipped = Shipped {
+        plugins: folder.clone(),
+        worlds: folder.join(WORLDS),
+    };
     if is_whole(&folder, files) {
         return Ok(shipped);
     }
@@ -86,7 +93,9 @@ fn digest(files: &[(&str, &[u8])]) -> String {
 }
 
 fn is_whole(folder: &Path, files: &[(&str, &[u8])]) -> bool {
-    files.iter().all(|(path, bytes)| fs::read(folder.join(path)).is_ok_and(|found| found == *bytes))
+    files
+        .iter()
+        .all(|(path, bytes)| fs::read(folder.join(path)).is_ok_and(|found| found == *bytes))
         && count(folder).is_ok_and(|found| found == files.len())
 }
 
@@ -94,7 +103,11 @@ fn count(folder: &Path) -> io::Result<usize> {
     let mut files = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        files += if entry.file_type()?.is_dir() { count(&entry.path())? } else { 1 };
+        files += if entry.file_type()?.is_dir() {
+            count(&entry.path())?
+        } else {
+            1
+        };
     }
     Ok(files)
 }
@@ -111,10 +124,17 @@ mod tests {
         let shipped = unpack_files(parent.path(), FILES).unwrap();
         let file = shipped.plugins.join("a/PLUGIN.md");
         assert_eq!(fs::read(&file).unwrap(), b"one");
-        assert_eq!(fs::read(shipped.worlds.join("w/world.yaml")).unwrap(), b"two");
+        assert_eq!(
+            fs::read(shipped.worlds.join("w/world.yaml")).unwrap(),
+            b"two"
+        );
         let stamp = fs::metadata(&file).unwrap().modified().unwrap();
         assert_eq!(unpack_files(parent.path(), FILES).unwrap(), shipped);
-        assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), stamp, "a whole copy is not written again");
+        assert_eq!(
+            fs::metadata(&file).unwrap().modified().unwrap(),
+            stamp,
+            "a whole copy is not written again"
+        );
 
         fs::write(&file, "changed").unwrap();
         fs::write(shipped.plugins.join("a/extra.js"), "extra").unwrap();
@@ -134,8 +154,20 @@ mod tests {
     #[test]
     fn the_page_and_the_packages_are_in_the_binary() {
         assert!(embedded::PAGE.iter().any(|(path, _)| *path == "index.html"));
-        assert!(embedded::PACKAGES.iter().any(|(path, _)| path.ends_with("PLUGIN.md")));
-        assert!(embedded::PACKAGES.iter().any(|(path, _)| path.ends_with("world.yaml")));
-        assert!(!embedded::PACKAGES.iter().any(|(path, _)| path.contains("node_modules")));
+        assert!(
+            embedded::PACKAGES
+                .iter()
+                .any(|(path, _)| path.ends_with("PLUGIN.md"))
+        );
+        assert!(
+            embedded::PACKAGES
+                .iter()
+                .any(|(path, _)| path.ends_with("world.yaml"))
+        );
+        assert!(
+            !embedded::PACKAGES
+                .iter()
+                .any(|(path, _)| path.contains("node_modules"))
+        );
     }
 }

@@ -90,7 +90,9 @@ impl ServerError {
             Self::Unreadable { .. } => "unreadable-input",
             Self::Unwritable { .. } => "unwritable-output",
             Self::NoPackages(_) => "no-packages",
-            Self::Packages(diagnostics) => errors(diagnostics).next().map_or("invalid-package", |first| &first.code),
+            Self::Packages(diagnostics) => errors(diagnostics)
+                .next()
+                .map_or("invalid-package", |first| &first.code),
             Self::Config { .. } => "invalid-config",
             Self::Models { .. } => "invalid-models",
             Self::Script { .. } => "invalid-script",
@@ -104,16 +106,23 @@ impl ServerError {
 }
 
 fn errors(diagnostics: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
-    diagnostics.iter().filter(|diagnostic| diagnostic.is_error())
+    diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.is_error())
 }
 
 fn first(diagnostics: &[Diagnostic]) -> String {
     let mut all = errors(diagnostics);
-    let Some(first) = all.next() else { return "a package is not valid".to_owned() };
+    let Some(first) = all.next() else {
+        return "a package is not valid".to_owned();
+    };
     let more = match all.count() {
         0 => String::new(),
         1 => " (and one more error)".to_owned(),
         count => format!(" (and {count} more errors)"),
     };
-    format!("{}:{}:{}: {}{more}", first.file, first.line, first.column, first.message)
+    format!(
+        "{}:{}:{}: {}{more}",
+        first.file, first.line, first.column, first.message
+    )
 }

@@ -1,10 +1,6 @@
 //! The turns this process is running: who asked, since when, and how to stop them.
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -58,7 +54,11 @@ impl Running {
         }
         actions.insert(session.to_owned(), action);
         self.count.send_replace(actions.len());
-        Some(RunningGuard { running: Arc::clone(self), session: session.to_owned(), cancel })
+        Some(RunningGuard {
+            running: Arc::clone(self),
+            session: session.to_owned(),
+            cancel,
+        })
     }
 
     /// The running action of a session.
@@ -69,7 +69,9 @@ impl Running {
     /// Cancels the running action of a session; `false` when there is none.
     pub fn cancel(&self, session: &str) -> bool {
         let actions = self.actions.lock();
-        let Some(action) = actions.get(session) else { return false };
+        let Some(action) = actions.get(session) else {
+            return false;
+        };
         action.cancel.cancel();
         true
     }

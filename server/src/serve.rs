@@ -30,15 +30,20 @@ use crate::{
 /// # Errors
 /// When none of them is free, or the address is not ours.
 pub async fn listen(address: SocketAddr, tries: u16) -> Result<TcpListener, ServerError> {
-    let refused = |error: io::Error| ServerError::Bind { address: address.to_string(), message: error.to_string() };
+    let refused = |error: io::Error| ServerError::Bind {
+        address: address.to_string(),
+        message: error.to_string(),
+    };
     let mut candidate = address;
     for _ in 0..tries {
         match TcpListener::bind(candidate).await {
             Ok(listener) => return Ok(listener),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => match candidate.port().checked_add(1) {
-                Some(port) => candidate.set_port(port),
-                None => return Err(refused(error)),
-            },
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                match candidate.port().checked_add(1) {
+                    Some(port) => candidate.set_port(port),
+                    None => return Err(refused(error)),
+                }
+            }
             Err(error) => return Err(refused(error)),
         }
     }
@@ -49,12 +54,23 @@ pub async fn listen(address: SocketAddr, tries: u16) -> Result<TcpListener, Serv
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve(listener: TcpListener, state: AppState, stop: impl Future<Output = ()>) -> io::Result<bool> {
+pub async fn serve(
+    listener: TcpListener,
+    state: AppState,
+    stop: impl Future<Output = ()>,
+) -> io::Result<bool> {
     let router = http::router(state.clone());
     let quiet = CancellationToken::new();
-    let listener = PatientListener { listener, places: Arc::new(Semaphore::new(limits::MAX_CONNECTIONS)) };
+    let listener = PatientListener {
+        listener,
+        places: Arc::new(Semaphore::new(limits::MAX_CONNECTIONS)),
+    };
     let shutdown = quiet.clone().cancelled_owned();
-    let server = tokio::spawn(async move { axum::serve(listener, router).with_graceful_shutdown(shutdown).await });
+    let server = tokio::spawn(async move {
+        axum::serve(listener, router)
+            .with_graceful_shutdown(shutdown)
+            .await
+    });
     stop.await;
     // Still accepting: whoever comes now is told that the server stops.
     let drained = state.close().await;
@@ -83,7 +99,15 @@ impl Listener for PatientListener {
         let (stream, address) = Listener::accept(&mut self.listener).await;
         // Frames are small and must not wait for more.
         let _ = stream.set_nodelay(true);
-        (PatientStream { stream, stalled: None, limit: limits::WRITE_TIMEOUT, _place: place }, address)
+        (
+            PatientStream {
+                stream,
+                stalled: None,
+                limit: limits::WRITE_TIMEOUT,
+                _place: place,
+            },
+            address,
+        )
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -101,26 +125,43 @@ struct PatientStream<S = TcpStream> {
 }
 
 impl<S> PatientStream<S> {
-    fn watch<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        poll: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.stalled = None;
             return poll;
         }
         let limit = self.limit;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limit)));
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limit)));
         ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client does not read",
+        )))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch(context, poll)
     }
@@ -155,9 +196,22 @@ mod tests {
 
     use super::*;
 
-    fn pair(limit: Duration) -> (PatientStream<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
+    fn pair(
+        limit: Duration,
+    ) -> (
+        PatientStream<tokio::io::DuplexStream>,
+        tokio::io::DuplexStream,
+    ) {
         let (near, far) = tokio::io::duplex(16);
-        (PatientStream { stream: near, stalled: None, limit, _place: None }, far)
+        (
+            PatientStream {
+                stream: near,
+                stalled: None,
+                limit,
+                _place: None,
+            },
+            far,
+        )
     }
 
     #[tokio::test(start_paused = true)]
@@ -189,6 +243,9 @@ mod tests {
         let taken = first.local_addr().unwrap();
         let second = listen(taken, limits::PORT_TRIES).await.unwrap();
         assert_ne!(second.local_addr().unwrap(), taken);
-        assert!(matches!(listen(taken, 0).await, Err(ServerError::Bind { .. })));
+        assert!(matches!(
+            listen(taken, 0).await,
+            Err(ServerError::Bind { .. })
+        ));
     }
 }

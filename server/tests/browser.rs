@@ -2,6 +2,8 @@
 //!
 //! Needs Node and Chromium. Without Chromium this test fails and says what to do; `COVEL_SKIP_BROWSER=1` leaves it out.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     env, fs,
     io::{BufRead, BufReader},
@@ -10,7 +12,12 @@ use std::{
 };
 
 /// Names under which systems install Chromium.
-const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const NAMES: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
 
 struct Server(Child);
 
@@ -52,8 +59,17 @@ fn a_story_is_played_in_chromium() {
         .arg(&picture)
         .output()
         .unwrap();
-    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(fs::metadata(&picture).unwrap().len() > 10_000, "a picture of the page is at {}", picture.display());
+    assert!(
+        run.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&run.stdout),
+        String::from_utf8_lossy(&run.stderr)
+    );
+    assert!(
+        fs::metadata(&picture).unwrap().len() > 10_000,
+        "a picture of the page is at {}",
+        picture.display()
+    );
 }
 
 fn chromium() -> Option<PathBuf> {
@@ -61,7 +77,9 @@ fn chromium() -> Option<PathBuf> {
         return Some(named.into());
     }
     let path = env::var_os("PATH")?;
-    env::split_paths(&path).flat_map(|dir| NAMES.map(|name| dir.join(name))).find(|candidate| candidate.is_file())
+    env::split_paths(&path)
+        .flat_map(|dir| NAMES.map(|name| dir.join(name)))
+        .find(|candidate| candidate.is_file())
 }
 
 /// Puts the driving script and its one package beside each other, outside the source tree.
@@ -70,13 +88,23 @@ fn install(work: &Path) {
     fs::create_dir_all(work).unwrap();
     let lock = fs::read(source.join("package-lock.json")).unwrap();
     let installed = fs::read(work.join("package-lock.json")).is_ok_and(|old| old == lock)
-        && work.join("node_modules/playwright-core/package.json").is_file();
+        && work
+            .join("node_modules/playwright-core/package.json")
+            .is_file();
     for file in ["package.json", "package-lock.json", ".npmrc", "drive.mjs"] {
         fs::copy(source.join(file), work.join(file)).unwrap();
     }
     if !installed {
-        let npm = Command::new("npm").current_dir(work).args(["ci", "--ignore-scripts"]).output().unwrap();
-        assert!(npm.status.success(), "npm ci failed: {}", String::from_utf8_lossy(&npm.stderr));
+        let npm = Command::new("npm")
+            .current_dir(work)
+            .args(["ci", "--ignore-scripts"])
+            .output()
+            .unwrap();
+        assert!(
+            npm.status.success(),
+            "npm ci failed: {}",
+            String::from_utf8_lossy(&npm.stderr)
+        );
     }
 }
 
@@ -85,7 +113,11 @@ fn address(out: impl std::io::Read) -> String {
     let mut lines = BufReader::new(out);
     let mut text = String::new();
     loop {
-        assert_ne!(lines.read_line(&mut text).unwrap(), 0, "the server ended before it listened: {text}");
+        assert_ne!(
+            lines.read_line(&mut text).unwrap(),
+            0,
+            "the server ended before it listened: {text}"
+        );
         if let Ok(document) = serde_json::from_str::<serde_json::Value>(&text) {
             return document["address"].as_str().unwrap().to_owned();
         }

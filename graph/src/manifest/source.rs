@@ -30,7 +30,8 @@ impl Document {
         let parts = match frontmatter::split(&text) {
             Ok(parts) => parts,
             Err(error) => {
-                let found = Diagnostic::error(error.code, file, error.at, error.message).with_help(error.help);
+                let found = Diagnostic::error(error.code, file, error.at, error.message)
+                    .with_help(error.help);
                 context.report.add(found);
                 return None;
             }
@@ -38,12 +39,20 @@ impl Document {
         let node = match yaml::parse(parts.yaml, parts.first_line) {
             Ok(node) => node,
             Err(error) => {
-                context.report.add(Diagnostic::error(error.code, file, error.at, error.message));
+                context
+                    .report
+                    .add(Diagnostic::error(error.code, file, error.at, error.message));
                 return None;
             }
         };
         let body = parts.body.to_owned();
-        Some(Document { file: file.to_owned(), node, body, body_zh: None, prompts_zh: Vec::new() })
+        Some(Document {
+            file: file.to_owned(),
+            node,
+            body,
+            body_zh: None,
+            prompts_zh: Vec::new(),
+        })
     }
 
     /// Folder of the file, without a slash at the end.
@@ -64,31 +73,72 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(reader: &'a mut Reader, report: &'a mut Report) -> Self {
-        Self { reader, report, file: super::ROOT.to_owned(), schemas: HashMap::new() }
+        Self {
+            reader,
+            report,
+            file: super::ROOT.to_owned(),
+            schemas: HashMap::new(),
+        }
     }
 
     pub(crate) fn origin(&self, at: Position) -> Origin {
-        Origin { file: self.file.clone(), line: at.line, column: at.column }
+        Origin {
+            file: self.file.clone(),
+            line: at.line,
+            column: at.column,
+        }
     }
 
-    pub(crate) fn error(&mut self, code: &str, at: Position, path: &str, message: impl Into<String>) {
-        self.report.add(Diagnostic::error(code, &self.file, at, message).with_path(path));
+    pub(crate) fn error(
+        &mut self,
+        code: &str,
+        at: Position,
+        path: &str,
+        message: impl Into<String>,
+    ) {
+        self.report
+            .add(Diagnostic::error(code, &self.file, at, message).with_path(path));
     }
 
     pub(crate) fn error_help(
-        &mut self, code: &str, at: Position, path: &str, message: impl Into<String>, help: impl Into<String>,
+        &mut self,
+        code: &str,
+        at: Position,
+        path: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
     ) {
-        self.report.add(Diagnostic::error(code, &self.file, at, message).with_path(path).with_help(help));
+        self.report.add(
+            Diagnostic::error(code, &self.file, at, message)
+                .with_path(path)
+                .with_help(help),
+        );
     }
 
-    pub(crate) fn warning(&mut self, code: &str, at: Position, path: &str, message: impl Into<String>) {
-        self.report.add(Diagnostic::warning(code, &self.file, at, message).with_path(path));
+    pub(crate) fn warning(
+        &mut self,
+        code: &str,
+        at: Position,
+        path: &str,
+        message: impl Into<String>,
+    ) {
+        self.report
+            .add(Diagnostic::warning(code, &self.file, at, message).with_path(path));
     }
 
     pub(crate) fn warning_help(
-        &mut self, code: &str, at: Position, path: &str, message: impl Into<String>, help: impl Into<String>,
+        &mut self,
+        code: &str,
+        at: Position,
+        path: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
     ) {
-        self.report.add(Diagnostic::warning(code, &self.file, at, message).with_path(path).with_help(help));
+        self.report.add(
+            Diagnostic::warning(code, &self.file, at, message)
+                .with_path(path)
+                .with_help(help),
+        );
     }
 
     /// A path written at `node`, from `base`; reported when it is refused or names no file.
@@ -103,18 +153,35 @@ impl<'a> Context<'a> {
             Err(problem) => {
                 let (code, message) = match problem {
                     PathProblem::Empty => ("bad-path", "the path names no file"),
-                    PathProblem::Absolute => ("path-absolute", "an absolute path or address is not accepted"),
+                    PathProblem::Absolute => (
+                        "path-absolute",
+                        "an absolute path or address is not accepted",
+                    ),
                     PathProblem::Leaves => ("path-leaves-package", "the path leaves the package"),
-                    PathProblem::Characters => ("bad-path", "the path holds a character that is not accepted"),
+                    PathProblem::Characters => (
+                        "bad-path",
+                        "the path holds a character that is not accepted",
+                    ),
                 };
-                self.error_help(code, node.at, path, message, "write a path relative to the manifest's folder, with `/`");
+                self.error_help(
+                    code,
+                    node.at,
+                    path,
+                    message,
+                    "write a path relative to the manifest's folder, with `/`",
+                );
                 return None;
             }
         };
         if self.reader.get(&resolved, self.report).is_none() {
             let already = self.report.has_error_for(&resolved);
             if !already {
-                self.error("missing-file", node.at, path, format!("there is no file `{resolved}` in the package"));
+                self.error(
+                    "missing-file",
+                    node.at,
+                    path,
+                    format!("there is no file `{resolved}` in the package"),
+                );
             }
             return None;
         }
@@ -122,14 +189,27 @@ impl<'a> Context<'a> {
     }
 
     /// A JSON file named at `node`, as (package-relative path, text, value).
-    pub(crate) fn json_at(&mut self, base: &str, node: &Node, path: &str) -> Option<(String, String, serde_json::Value)> {
+    pub(crate) fn json_at(
+        &mut self,
+        base: &str,
+        node: &Node,
+        path: &str,
+    ) -> Option<(String, String, serde_json::Value)> {
         let file = self.file_at(base, node, path)?;
         let text = self.reader.text(&file, self.report)?;
         match serde_json::from_str(&text) {
             Ok(value) => Some((file, text, value)),
             Err(error) => {
-                let at = Position { line: error.line() as u32, column: error.column() as u32 };
-                self.report.add(Diagnostic::error("json-syntax", &file, at, format!("this is not valid JSON: {error}")));
+                let at = Position {
+                    line: error.line() as u32,
+                    column: error.column() as u32,
+                };
+                self.report.add(Diagnostic::error(
+                    "json-syntax",
+                    &file,
+                    at,
+                    format!("this is not valid JSON: {error}"),
+                ));
                 None
             }
         }
@@ -144,7 +224,12 @@ impl<'a> Context<'a> {
                 let outcome = Validator::new(&value);
                 if let Err(message) = &outcome {
                     let at = Position { line: 1, column: 1 };
-                    let found = Diagnostic::error("schema-invalid", &file, at, format!("this JSON Schema does not hold: {message}"));
+                    let found = Diagnostic::error(
+                        "schema-invalid",
+                        &file,
+                        at,
+                        format!("this JSON Schema does not hold: {message}"),
+                    );
                     self.report.add(found.with_path(path));
                 }
                 self.schemas.insert(file, outcome.is_ok());
@@ -164,7 +249,13 @@ pub(crate) fn text(node: &Node, key: &str) -> Option<String> {
 
 /// The texts of a list field.
 pub(crate) fn texts(node: &Node, key: &str) -> Vec<String> {
-    node.get(key).map(Node::items).unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect()
+    node.get(key)
+        .map(Node::items)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(Node::text)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The boolean of a field.
@@ -185,12 +276,16 @@ pub(crate) fn int(node: &Node, key: &str) -> Option<i64> {
 
 /// The whole number of a field as a count.
 pub(crate) fn count(node: &Node, key: &str, default: u32) -> u32 {
-    int(node, key).and_then(|value| u32::try_from(value).ok()).unwrap_or(default)
+    int(node, key)
+        .and_then(|value| u32::try_from(value).ok())
+        .unwrap_or(default)
 }
 
 /// The whole number of a field as milliseconds.
 pub(crate) fn millis(node: &Node, key: &str, default: u64) -> u64 {
-    int(node, key).and_then(|value| u64::try_from(value).ok()).unwrap_or(default)
+    int(node, key)
+        .and_then(|value| u64::try_from(value).ok())
+        .unwrap_or(default)
 }
 
 /// The number of a field.

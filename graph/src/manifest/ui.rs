@@ -13,19 +13,39 @@ use crate::{
 
 /// Reads the specs of `contributes.ui`, webview HTML inlined. UIP-1, UIP-5
 pub(super) fn read(context: &mut Context<'_>, contributes: &Node, fragment: &mut Fragment) {
-    let Some(node) = contributes.get("ui") else { return };
+    let Some(node) = contributes.get("ui") else {
+        return;
+    };
     for surface in ["right", "message", "left"] {
-        for (place, item) in node.get(surface).map(Node::items).unwrap_or_default().iter().enumerate() {
+        for (place, item) in node
+            .get(surface)
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+        {
             let path = format!("contributes.ui.{surface}[{place}]");
-            let Some((file, _, mut spec)) = context.json_at("", item, &path) else { continue };
+            let Some((file, _, mut spec)) = context.json_at("", item, &path) else {
+                continue;
+            };
             match check(context, &file, &mut spec) {
                 Ok(()) => {
                     let spec = spec.to_string();
-                    fragment.ui.push(UiDecl { surface: surface.to_owned(), path: file, spec });
+                    fragment.ui.push(UiDecl {
+                        surface: surface.to_owned(),
+                        path: file,
+                        spec,
+                    });
                 }
                 Err(message) => {
                     let help = "the panel is left out; the rest of the package is used";
-                    context.warning_help("ui-spec-invalid", item.at, &path, format!("{file}: {message}"), help);
+                    context.warning_help(
+                        "ui-spec-invalid",
+                        item.at,
+                        &path,
+                        format!("{file}: {message}"),
+                        help,
+                    );
                 }
             }
         }
@@ -33,18 +53,25 @@ pub(super) fn read(context: &mut Context<'_>, contributes: &Node, fragment: &mut
 }
 
 fn check(context: &mut Context<'_>, file: &str, spec: &mut Value) -> Result<(), String> {
-    let Value::Object(map) = spec else { return Err("a UI spec is a JSON object".into()) };
+    let Value::Object(map) = spec else {
+        return Err("a UI spec is a JSON object".into());
+    };
     if map.contains_key("_componentPath") {
         return Err("`_componentPath` is not accepted".into());
     }
-    if let Some(version) = map.get("specVersion") {
-        if version.as_u64() != Some(1) {
-            return Err(format!("`specVersion` {version} is not known; write 1 or leave it out"));
-        }
+    if let Some(version) = map.get("specVersion")
+        && version.as_u64() != Some(1)
+    {
+        return Err(format!(
+            "`specVersion` {version} is not known; write 1 or leave it out"
+        ));
     }
     if let Some(surfaces) = map.get("surfaces") {
         let known = |one: &Value| matches!(one.as_str(), Some("panel" | "stage"));
-        if !surfaces.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(known)) {
+        if !surfaces
+            .as_array()
+            .is_some_and(|list| !list.is_empty() && list.iter().all(known))
+        {
             return Err("`surfaces` is a non-empty list of `panel` and `stage`".into());
         }
     }
@@ -52,7 +79,9 @@ fn check(context: &mut Context<'_>, file: &str, spec: &mut Value) -> Result<(), 
         (true, true) => return Err("`view` and `webview` exclude each other".into()),
         (false, false) => return Err("exactly one of `view` and `webview` is needed".into()),
         (true, false) if depth(&map["view"]) > MAX_DOCUMENT_DEPTH => {
-            return Err(format!("`view` is nested more than {MAX_DOCUMENT_DEPTH} deep"));
+            return Err(format!(
+                "`view` is nested more than {MAX_DOCUMENT_DEPTH} deep"
+            ));
         }
         _ => {}
     }
@@ -64,7 +93,9 @@ fn check(context: &mut Context<'_>, file: &str, spec: &mut Value) -> Result<(), 
 
 /// Puts the HTML in the place of `entry`.
 fn inline(context: &mut Context<'_>, file: &str, webview: &mut Value) -> Result<(), String> {
-    let Value::Object(map) = webview else { return Err("`webview` is an object with `entry`".into()) };
+    let Value::Object(map) = webview else {
+        return Err("`webview` is an object with `entry`".into());
+    };
     let Some(entry) = map.get("entry").and_then(Value::as_str) else {
         return Err("`webview.entry` names an HTML file".into());
     };
@@ -72,12 +103,16 @@ fn inline(context: &mut Context<'_>, file: &str, webview: &mut Value) -> Result<
         return Err("`webview.entry` ends in .html".into());
     }
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let path = resolve(folder, entry).map_err(|_| format!("`webview.entry` `{entry}` does not stay inside the package"))?;
+    let path = resolve(folder, entry)
+        .map_err(|_| format!("`webview.entry` `{entry}` does not stay inside the package"))?;
     let Some(html) = context.reader.text(&path, context.report) else {
         return Err(format!("there is no file `{path}` in the package"));
     };
     if html.len() as u64 > MAX_WEBVIEW_BYTES {
-        return Err(format!("`{path}` has {} bytes; at most {MAX_WEBVIEW_BYTES} are accepted", html.len()));
+        return Err(format!(
+            "`{path}` has {} bytes; at most {MAX_WEBVIEW_BYTES} are accepted",
+            html.len()
+        ));
     }
     map.remove("entry");
     map.insert("html".to_owned(), Value::String(html));

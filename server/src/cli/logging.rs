@@ -69,7 +69,10 @@ impl<S: Subscriber> Layer<S> for Logs {
         event.record(&mut text);
         let mut lines = self.0.lines.lock();
         if lines.len() < limits::MAX_CASE_LOGS {
-            lines.push(LogLine { level: event.metadata().level().to_string().to_lowercase(), message: text.0 });
+            lines.push(LogLine {
+                level: event.metadata().level().to_string().to_lowercase(),
+                message: text.0,
+            });
         }
     }
 }
@@ -94,8 +97,16 @@ pub fn start() -> Logs {
         .with_default_directive(LevelFilter::WARN.into())
         .with_env_var(VARIABLE)
         .from_env_lossy();
-    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(filter);
-    let kept = logs.clone().with_filter(Targets::new().with_target(PLUGIN_TARGET, LevelFilter::TRACE));
-    let _ = tracing_subscriber::registry().with(stderr).with(kept).try_init();
+    let stderr = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_filter(filter);
+    let kept = logs
+        .clone()
+        .with_filter(Targets::new().with_target(PLUGIN_TARGET, LevelFilter::TRACE));
+    let _ = tracing_subscriber::registry()
+        .with(stderr)
+        .with(kept)
+        .try_init();
     logs
 }

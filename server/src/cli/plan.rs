@@ -22,10 +22,22 @@ use crate::{
 pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
     let loaded = load_for(&arguments.packages)?.strict()?;
     let (activation, linked) = plan(&arguments.packages, &loaded)?;
-    let refused = activation.unmet.iter().any(activation::Unmet::blocks) || linked.diagnostics.iter().any(Diagnostic::is_error);
-    let format = if arguments.json { PlanFormat::Json } else { arguments.format.unwrap_or(PlanFormat::Text) };
-    let handle = linked.handle().map_err(|error| ServerError::Internal(error.to_string()))?;
-    let diagnostics: Vec<Diagnostic> = loaded.diagnostics.iter().chain(&linked.diagnostics).cloned().collect();
+    let refused = activation.unmet.iter().any(activation::Unmet::blocks)
+        || linked.diagnostics.iter().any(Diagnostic::is_error);
+    let format = if arguments.json {
+        PlanFormat::Json
+    } else {
+        arguments.format.unwrap_or(PlanFormat::Text)
+    };
+    let handle = linked
+        .handle()
+        .map_err(|error| ServerError::Internal(error.to_string()))?;
+    let diagnostics: Vec<Diagnostic> = loaded
+        .diagnostics
+        .iter()
+        .chain(&linked.diagnostics)
+        .cloned()
+        .collect();
     let document = PlanDocument::of(&handle, &diagnostics);
     match format {
         PlanFormat::Json => streams.document(&document)?,
@@ -34,7 +46,10 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
         PlanFormat::Dot => streams.print(&document.to_dot()),
     }
     for rejected in &activation.rejected {
-        streams.complain(&format!("covel: {} is left out: {}", rejected.plugin, rejected.message));
+        streams.complain(&format!(
+            "covel: {} is left out: {}",
+            rejected.plugin, rejected.message
+        ));
     }
     for unmet in &activation.unmet {
         streams.complain(&format!("covel: {}: {}", unmet.contract, unmet.message));
@@ -45,7 +60,9 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
 /// Folders of the common flags, loaded.
 pub(super) fn load_for(arguments: &PackageArgs) -> Result<Loaded, ServerError> {
     if arguments.plugins.is_empty() && arguments.community.is_empty() {
-        return Err(ServerError::Usage("name at least one folder of packages with --plugins DIR".to_owned()));
+        return Err(ServerError::Usage(
+            "name at least one folder of packages with --plugins DIR".to_owned(),
+        ));
     }
     load(&Sources {
         plugins: arguments.plugins.clone(),
@@ -58,14 +75,24 @@ pub(super) fn load_for(arguments: &PackageArgs) -> Result<Loaded, ServerError> {
 ///
 /// # Errors
 /// When a name is no loaded package.
-pub(super) fn requested(arguments: &PackageArgs, loaded: &Loaded) -> Result<Vec<String>, ServerError> {
+pub(super) fn requested(
+    arguments: &PackageArgs,
+    loaded: &Loaded,
+) -> Result<Vec<String>, ServerError> {
     let packages = loaded.packages();
     let known: BTreeSet<&str> = packages.iter().map(|package| package.id()).collect();
-    let named = arguments.enable.iter().flatten().chain(&arguments.exclude).chain(&arguments.approve);
+    let named = arguments
+        .enable
+        .iter()
+        .flatten()
+        .chain(&arguments.exclude)
+        .chain(&arguments.approve);
     for id in named {
         if !known.contains(id.as_str()) {
             let ids = known.iter().copied().collect::<Vec<_>>().join(", ");
-            return Err(ServerError::Usage(format!("there is no package {id:?} among those loaded ({ids})")));
+            return Err(ServerError::Usage(format!(
+                "there is no package {id:?} among those loaded ({ids})"
+            )));
         }
     }
     let all = || known.iter().map(|id| (*id).to_owned()).collect();
@@ -77,7 +104,10 @@ pub(super) fn requested(arguments: &PackageArgs, loaded: &Loaded) -> Result<Vec<
 fn plan(arguments: &PackageArgs, loaded: &Loaded) -> Result<(Activation, Linked), ServerError> {
     let id = |text: &String| PluginId::from(text.as_str());
     let packages = loaded.packages();
-    let needed = loaded.worlds.iter().flat_map(|world| world.required_contracts.iter());
+    let needed = loaded
+        .worlds
+        .iter()
+        .flat_map(|world| world.required_contracts.iter());
     let activation = activation::activate(&ActivationRequest {
         packages: &packages,
         requested: requested(arguments, loaded)?.iter().map(id).collect(),
@@ -87,7 +117,12 @@ fn plan(arguments: &PackageArgs, loaded: &Loaded) -> Result<(Activation, Linked)
     });
     let active: Vec<Arc<Package>> = packages
         .iter()
-        .filter(|package| activation.active.iter().any(|id| id.as_str() == package.id()))
+        .filter(|package| {
+            activation
+                .active
+                .iter()
+                .any(|id| id.as_str() == package.id())
+        })
         .cloned()
         .collect();
     let linked = link::link(&active).map_err(|error| ServerError::Internal(error.to_string()))?;

@@ -42,7 +42,11 @@ struct Plan {
 pub(super) fn play(arguments: &PlayArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
     let data_dir = data_folder(arguments.data.as_deref())?;
     let shipped = assets::unpack(&data_dir)?;
-    let mut sources = Sources { plugins: vec![shipped.plugins], community: arguments.community.clone(), worlds: vec![shipped.worlds] };
+    let mut sources = Sources {
+        plugins: vec![shipped.plugins],
+        community: arguments.community.clone(),
+        worlds: vec![shipped.worlds],
+    };
     sources.plugins.extend(arguments.plugins.iter().cloned());
     sources.worlds.extend(arguments.world.iter().cloned());
     let plan = Plan {
@@ -102,32 +106,48 @@ async fn start(
     streams: &mut Streams<'_>,
 ) -> Result<u8, ServerError> {
     let listener = serve::listen(plan.address, plan.tries).await?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| ServerError::Bind { address: plan.address.to_string(), message: error.to_string() })?;
+    let address = listener.local_addr().map_err(|error| ServerError::Bind {
+        address: plan.address.to_string(),
+        message: error.to_string(),
+    })?;
     let models = gateway.name().to_owned();
     let engine = Engine::open(EngineOptions::new(&plan.data_dir, gateway))?;
     for state in engine.publish(loaded.packages()).await {
         if let Some(error) = &state.error {
-            streams.complain(&format!("covel: the code of {} was not activated: {error}", state.plugin_id));
+            streams.complain(&format!(
+                "covel: the code of {} was not activated: {error}",
+                state.plugin_id
+            ));
         }
     }
     for world in &loaded.worlds {
         engine.add_world(world.as_ref().clone());
     }
     let hosts = AllowedHosts::new(plan.hosts.iter().cloned());
-    let state = AppState::new(engine, Arc::new(SystemAmbient::default()), hosts, assets::page(), broken(&loaded));
+    let state = AppState::new(
+        engine,
+        Arc::new(SystemAmbient::default()),
+        hosts,
+        assets::page(),
+        broken(&loaded),
+    );
     // Handlers first: a signal that comes right after the address is printed must not kill a turn.
     let stop = Signals::install()?;
     let url = format!("http://{address}/");
     if plan.json {
         streams.document(&json!({ "address": url, "dataDir": plan.data_dir, "models": models }))?;
     } else {
-        streams.print(&format!("Covel plays at {url} (data in {}; models: {models})\n", plan.data_dir.display()));
+        streams.print(&format!(
+            "Covel plays at {url} (data in {}; models: {models})\n",
+            plan.data_dir.display()
+        ));
     }
     let drained = serve::serve(listener, state, stop.first())
         .await
-        .map_err(|error| ServerError::Bind { address: address.to_string(), message: error.to_string() })?;
+        .map_err(|error| ServerError::Bind {
+            address: address.to_string(),
+            message: error.to_string(),
+        })?;
     if !drained {
         streams.complain("covel: turns that did not finish in time were cancelled");
     }
@@ -136,7 +156,11 @@ async fn start(
 
 /// Packages to show as unusable.
 fn broken(loaded: &Loaded) -> Vec<BrokenPackage> {
-    let unusable = loaded.compiled.iter().enumerate().filter(|(_, compiled)| compiled.package.is_none());
+    let unusable = loaded
+        .compiled
+        .iter()
+        .enumerate()
+        .filter(|(_, compiled)| compiled.package.is_none());
     unusable
         .map(|(place, compiled)| BrokenPackage {
             id: match (&compiled.plugin_id, compiled.dir.file_name()) {
@@ -145,9 +169,13 @@ fn broken(loaded: &Loaded) -> Vec<BrokenPackage> {
                 (None, None) => compiled.dir.display().to_string(),
             },
             community: place >= loaded.trusted,
-            error: compiled.diagnostics.iter().find(|found| found.is_error()).map_or_else(String::new, |found| {
-                format!("{}:{}: {}", found.file, found.line, found.message)
-            }),
+            error: compiled
+                .diagnostics
+                .iter()
+                .find(|found| found.is_error())
+                .map_or_else(String::new, |found| {
+                    format!("{}:{}: {}", found.file, found.line, found.message)
+                }),
         })
         .collect()
 }
@@ -164,8 +192,14 @@ impl Signals {
     #[cfg(unix)]
     fn install() -> Result<Self, ServerError> {
         use tokio::signal::unix::{SignalKind, signal};
-        let install = |kind| signal(kind).map_err(|error| ServerError::Internal(format!("no signal handler: {error}")));
-        Ok(Self { terminate: install(SignalKind::terminate())?, interrupt: install(SignalKind::interrupt())? })
+        let install = |kind| {
+            signal(kind)
+                .map_err(|error| ServerError::Internal(format!("no signal handler: {error}")))
+        };
+        Ok(Self {
+            terminate: install(SignalKind::terminate())?,
+            interrupt: install(SignalKind::interrupt())?,
+        })
     }
 
     #[cfg(unix)]
@@ -193,7 +227,9 @@ fn data_folder(named: Option<&Path>) -> Result<PathBuf, ServerError> {
         return Ok(named.to_owned());
     }
     user_data(|name| std::env::var_os(name).map(PathBuf::from)).ok_or_else(|| {
-        ServerError::Usage("there is no home folder to keep data in; name a folder with --data DIR".to_owned())
+        ServerError::Usage(
+            "there is no home folder to keep data in; name a folder with --data DIR".to_owned(),
+        )
     })
 }
 
@@ -218,11 +254,25 @@ mod tests {
     #[test]
     fn the_data_folder_follows_the_platform() {
         let with = |pairs: &'static [(&str, &str)]| {
-            user_data(move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value)))
+            user_data(move |name| {
+                pairs
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| PathBuf::from(value))
+            })
         };
-        assert_eq!(with(&[("HOME", "/home/a")]), Some("/home/a/.local/share/covel".into()));
-        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "/data")]), Some("/data/covel".into()));
-        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "data")]), Some("/home/a/.local/share/covel".into()));
+        assert_eq!(
+            with(&[("HOME", "/home/a")]),
+            Some("/home/a/.local/share/covel".into())
+        );
+        assert_eq!(
+            with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "/data")]),
+            Some("/data/covel".into())
+        );
+        assert_eq!(
+            with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "data")]),
+            Some("/home/a/.local/share/covel".into())
+        );
         assert_eq!(with(&[]), None);
     }
 }

@@ -19,7 +19,11 @@ pub(super) fn turn(document: &TurnDocument) -> String {
 
 // Writing to a string does not fail.
 fn describe(text: &mut String, name: &str, document: &TurnDocument) {
-    let verdict = if document.committed { "committed" } else { "not committed" };
+    let verdict = if document.committed {
+        "committed"
+    } else {
+        "not committed"
+    };
     let _ = writeln!(
         text,
         "{name} {} of session {}: {verdict} in {:.1} ms",
@@ -54,10 +58,18 @@ fn describe(text: &mut String, name: &str, document: &TurnDocument) {
         text.push('\n');
     }
     for event in &document.events {
-        let _ = writeln!(text, "  event {} from {} (depth {})", event.topic, event.plugin_id, event.depth);
+        let _ = writeln!(
+            text,
+            "  event {} from {} (depth {})",
+            event.topic, event.plugin_id, event.depth
+        );
     }
     for isolated in &document.isolated {
-        let _ = writeln!(text, "  isolated {}: [{}] {}", isolated.runtime_id, isolated.error.code, isolated.error.message);
+        let _ = writeln!(
+            text,
+            "  isolated {}: [{}] {}",
+            isolated.runtime_id, isolated.error.code, isolated.error.message
+        );
     }
 }
 

@@ -71,7 +71,15 @@ impl Emitter {
         verdict: oneshot::Sender<Result<mpsc::Receiver<Bytes>, ApiError>>,
     ) -> Self {
         let trace_id = state.fresh_id();
-        Self { state, session_id, request_id, trace_id, seq: 0, client: Client::Waiting(verdict), completed: None }
+        Self {
+            state,
+            session_id,
+            request_id,
+            trace_id,
+            seq: 0,
+            client: Client::Waiting(verdict),
+            completed: None,
+        }
     }
 
     /// Has the client been answered with a stream (or left)?
@@ -113,14 +121,21 @@ impl Emitter {
         let held = self.completed.take();
         let mut payload = match held {
             Some(event) if event.payload.value().is_object() => event.payload.value().clone(),
-            _ => json!({ "runtimeCount": document.runtimes.len(), "durationMs": document.duration_micros / 1_000 }),
+            _ => {
+                json!({ "runtimeCount": document.runtimes.len(), "durationMs": document.duration_micros / 1_000 })
+            }
         };
         payload["committed"] = json!(document.committed);
         if let Some(error) = &document.error {
             payload["error"] = json!(error.message);
             payload["code"] = json!(error.code);
         }
-        self.send("execution.completed", Some(&document.turn_id), &Json::from_value(payload)).await;
+        self.send(
+            "execution.completed",
+            Some(&document.turn_id),
+            &Json::from_value(payload),
+        )
+        .await;
     }
 
     /// The last frame of an action that has no turn document.
@@ -133,7 +148,8 @@ impl Emitter {
         if !published {
             self.publish("execution.completed", turn.as_deref(), &payload);
         }
-        self.send("execution.completed", turn.as_deref(), &payload).await;
+        self.send("execution.completed", turn.as_deref(), &payload)
+            .await;
     }
 
     fn publish(&self, kind: &'static str, turn_id: Option<&str>, payload: &Json) {
@@ -157,7 +173,9 @@ impl Emitter {
         if matches!(self.client, Client::Waiting(_)) {
             self.begin();
         }
-        let Client::Streaming(frames) = &self.client else { return };
+        let Client::Streaming(frames) = &self.client else {
+            return;
+        };
         let timestamp = self.state.now();
         let frame = Frame {
             kind,

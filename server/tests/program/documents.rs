@@ -15,37 +15,97 @@ fn script(folder: &std::path::Path, replies: &Value) -> String {
 #[test]
 fn a_turn_prints_one_document_with_setup_and_story() {
     let folder = tempfile::tempdir().unwrap();
-    let script = script(folder.path(), &json!({ "llmResponses": [{ "content": "A cat looks up.", "finishReason": "stop" }] }));
+    let script = script(
+        folder.path(),
+        &json!({ "llmResponses": [{ "content": "A cat looks up.", "finishReason": "stop" }] }),
+    );
     let data = folder.path().join("data").display().to_string();
     let (plugins, world) = (fixture("plugins"), fixture("worlds/yard"));
     let run = covel(&[
-        "turn", "--plugins", &plugins, "--world", &world, "--data", &data, "--session", "s", "--message", "I call.",
-        "--seed", "one", "--set", "counter.step=2", "--script", &script, "--json",
+        "turn",
+        "--plugins",
+        &plugins,
+        "--world",
+        &world,
+        "--data",
+        &data,
+        "--session",
+        "s",
+        "--message",
+        "I call.",
+        "--seed",
+        "one",
+        "--set",
+        "counter.step=2",
+        "--script",
+        &script,
+        "--json",
     ]);
     assert_eq!(run.status, 0, "{}", run.err);
     let document = run.json();
-    assert_eq!((&document["sessionId"], &document["committed"], &document["narrative"]), (&json!("s"), &json!(true), &json!("A cat looks up.")));
+    assert_eq!(
+        (
+            &document["sessionId"],
+            &document["committed"],
+            &document["narrative"]
+        ),
+        (&json!("s"), &json!(true), &json!("A cat looks up."))
+    );
     assert!(document.get("error").is_none());
     let rows: Vec<(&str, &str, u64, &str)> = document["runtimes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|row| {
-            assert!(row["durationMicros"].is_u64() && row["readsFrom"].is_array() && row["pluginId"].is_string());
-            (row["runtimeId"].as_str().unwrap(), row["stage"].as_str().unwrap(), row["layer"].as_u64().unwrap(), row["status"].as_str().unwrap())
+            assert!(
+                row["durationMicros"].is_u64()
+                    && row["readsFrom"].is_array()
+                    && row["pluginId"].is_string()
+            );
+            (
+                row["runtimeId"].as_str().unwrap(),
+                row["stage"].as_str().unwrap(),
+                row["layer"].as_u64().unwrap(),
+                row["status"].as_str().unwrap(),
+            )
         })
         .collect();
-    assert_eq!(rows, [("teller", "narrative", 0, "success"), ("counter/keeper", "post-turn", 0, "success")]);
-    assert_eq!(document["events"], json!([{ "topic": "counter.counted", "data": { "n": 2 }, "pluginId": "counter", "runtimeId": "counter/keeper", "depth": 1 }]));
+    assert_eq!(
+        rows,
+        [
+            ("teller", "narrative", 0, "success"),
+            ("counter/keeper", "post-turn", 0, "success")
+        ]
+    );
+    assert_eq!(
+        document["events"],
+        json!([{ "topic": "counter.counted", "data": { "n": 2 }, "pluginId": "counter", "runtimeId": "counter/keeper", "depth": 1 }])
+    );
     for name in ["isolated", "operations", "jobs"] {
         assert_eq!(document[name], json!([]), "{name}");
     }
     let setup = &document["setup"];
-    assert_eq!((&setup["committed"], &setup["runtimes"][0]["runtimeId"]), (&json!(true), &json!("counter/opener")));
+    assert_eq!(
+        (&setup["committed"], &setup["runtimes"][0]["runtimeId"]),
+        (&json!(true), &json!("counter/opener"))
+    );
     // What plugins log is on standard error, never in the document.
     assert!(!run.out.contains("counted to"));
 
-    let again = covel(&["turn", "--plugins", &plugins, "--world", &world, "--data", &data, "--session", "s", "--script", &script, "--json"]);
+    let again = covel(&[
+        "turn",
+        "--plugins",
+        &plugins,
+        "--world",
+        &world,
+        "--data",
+        &data,
+        "--session",
+        "s",
+        "--script",
+        &script,
+        "--json",
+    ]);
     let document = again.json();
     assert!(document.get("setup").is_none(), "setup runs once");
     assert_eq!(document["logicalTurn"], 2);
@@ -57,26 +117,66 @@ fn a_turn_prints_one_document_with_setup_and_story() {
         rows.json(),
         json!([{ "pluginId": "counter", "namespace": "counts", "key": "turns", "value": { "n": 4 }, "version": version }])
     );
-    for (filter, count) in [(["--plugin", "counter"], 1), (["--plugin", "teller"], 0), (["--namespace", "counts"], 1), (["--namespace", "none"], 0)] {
-        let rows = covel(&["data", "--data", &data, "--session", "s", "--json", filter[0], filter[1]]);
+    for (filter, count) in [
+        (["--plugin", "counter"], 1),
+        (["--plugin", "teller"], 0),
+        (["--namespace", "counts"], 1),
+        (["--namespace", "none"], 0),
+    ] {
+        let rows = covel(&[
+            "data",
+            "--data",
+            &data,
+            "--session",
+            "s",
+            "--json",
+            filter[0],
+            filter[1],
+        ]);
         assert_eq!(rows.json().as_array().unwrap().len(), count, "{filter:?}");
     }
-    assert_eq!(covel(&["data", "--data", &data, "--session", "none", "--json"]).code(), "session-not-found");
+    assert_eq!(
+        covel(&["data", "--data", &data, "--session", "none", "--json"]).code(),
+        "session-not-found"
+    );
     let missing = folder.path().join("missing").display().to_string();
-    assert_eq!(covel(&["data", "--data", &missing, "--session", "s", "--json"]).code(), "unreadable-input");
-    assert!(!folder.path().join("missing").exists(), "reading makes nothing");
+    assert_eq!(
+        covel(&["data", "--data", &missing, "--session", "s", "--json"]).code(),
+        "unreadable-input"
+    );
+    assert!(
+        !folder.path().join("missing").exists(),
+        "reading makes nothing"
+    );
 }
 
 #[test]
 fn a_turn_that_does_not_commit_prints_its_document_and_ends_with_1() {
     let folder = tempfile::tempdir().unwrap();
-    let script = script(folder.path(), &json!([{ "error": "no" }, { "error": "no" }, { "error": "no" }]));
-    let run = covel(&["turn", "--plugins", &fixture("plugins"), "--message", "Hello", "--script", &script, "--json"]);
+    let script = script(
+        folder.path(),
+        &json!([{ "error": "no" }, { "error": "no" }, { "error": "no" }]),
+    );
+    let run = covel(&[
+        "turn",
+        "--plugins",
+        &fixture("plugins"),
+        "--message",
+        "Hello",
+        "--script",
+        &script,
+        "--json",
+    ]);
     assert_eq!(run.status, 1, "{}", run.err);
     let document = run.json();
     assert_eq!(document["committed"], false);
     assert!(document["error"]["code"].is_string() && document["error"]["message"].is_string());
-    let teller = document["runtimes"].as_array().unwrap().iter().find(|row| row["runtimeId"] == "teller").unwrap();
+    let teller = document["runtimes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["runtimeId"] == "teller")
+        .unwrap();
     assert_eq!(teller["status"], "failed");
     assert!(teller["error"]["code"].is_string());
 }
@@ -87,8 +187,18 @@ fn the_offline_storyteller_plays_the_shipped_packages_the_same_for_the_same_seed
     let world = plugins.join("worlds");
     let turn = |seed: &str| {
         let run = covel(&[
-            "turn", "--plugins", &plugins.display().to_string(), "--world", &world.display().to_string(), "--message",
-            "I look around.", "--session", "s", "--seed", seed, "--json",
+            "turn",
+            "--plugins",
+            &plugins.display().to_string(),
+            "--world",
+            &world.display().to_string(),
+            "--message",
+            "I look around.",
+            "--session",
+            "s",
+            "--seed",
+            seed,
+            "--json",
         ]);
         assert_eq!(run.status, 0, "{}\n{}", run.out, run.err);
         run.json()
@@ -118,24 +228,81 @@ fn what_cannot_be_used_ends_with_2_and_an_error_document() {
     let plugins = fixture("plugins");
     let cases: Vec<(Vec<&str>, &str)> = vec![
         (vec!["turn", "--json"], "usage"),
-        (vec!["turn", "--plugins", &missing, "--json"], "unreadable-input"),
+        (
+            vec!["turn", "--plugins", &missing, "--json"],
+            "unreadable-input",
+        ),
         (vec!["turn", "--plugins", &empty, "--json"], "no-packages"),
-        (vec!["turn", "--plugins", &plugins, "--world", &empty, "--json"], "unreadable-input"),
-        (vec!["turn", "--plugins", &plugins, "--enable", "none", "--json"], "usage"),
-        (vec!["turn", "--plugins", &plugins, "--set", "counter", "--json"], "usage"),
-        (vec!["turn", "--plugins", &plugins, "--script", &missing, "--json"], "unreadable-input"),
-        (vec!["turn", "--plugins", &plugins, "--script", &bad_script, "--json"], "invalid-script"),
-        (vec!["turn", "--plugins", &plugins, "--session", "../x", "--json"], "invalid-request"),
-        (vec!["turn", "--plugins", &plugins, "--llm", &missing, "--json"], "invalid-models"),
-        (vec!["turn", "--plugins", &plugins, "--unknown", "--json"], "usage"),
-        (vec!["plan", "--plugins", &plugins, "--format", "picture", "--json"], "usage"),
+        (
+            vec!["turn", "--plugins", &plugins, "--world", &empty, "--json"],
+            "unreadable-input",
+        ),
+        (
+            vec!["turn", "--plugins", &plugins, "--enable", "none", "--json"],
+            "usage",
+        ),
+        (
+            vec!["turn", "--plugins", &plugins, "--set", "counter", "--json"],
+            "usage",
+        ),
+        (
+            vec![
+                "turn",
+                "--plugins",
+                &plugins,
+                "--script",
+                &missing,
+                "--json",
+            ],
+            "unreadable-input",
+        ),
+        (
+            vec![
+                "turn",
+                "--plugins",
+                &plugins,
+                "--script",
+                &bad_script,
+                "--json",
+            ],
+            "invalid-script",
+        ),
+        (
+            vec!["turn", "--plugins", &plugins, "--session", "../x", "--json"],
+            "invalid-request",
+        ),
+        (
+            vec!["turn", "--plugins", &plugins, "--llm", &missing, "--json"],
+            "invalid-models",
+        ),
+        (
+            vec!["turn", "--plugins", &plugins, "--unknown", "--json"],
+            "usage",
+        ),
+        (
+            vec![
+                "plan",
+                "--plugins",
+                &plugins,
+                "--format",
+                "picture",
+                "--json",
+            ],
+            "usage",
+        ),
         (vec!["plan", "--json"], "usage"),
         (vec!["validate", "--json"], "usage"),
         (vec!["validate", &missing, "--json"], "unreadable-input"),
         (vec!["validate", &empty, "--json"], "no-packages"),
-        (vec!["serve", "--config", &missing, "--json"], "unreadable-input"),
+        (
+            vec!["serve", "--config", &missing, "--json"],
+            "unreadable-input",
+        ),
         (vec!["test-runtime", "none", "--json"], "usage"),
-        (vec!["test-runtime", "none", "--plugins-dir", &plugins, "--json"], "usage"),
+        (
+            vec!["test-runtime", "none", "--plugins-dir", &plugins, "--json"],
+            "usage",
+        ),
         (vec!["nothing", "--json"], "usage"),
     ];
     for (arguments, code) in cases {
@@ -156,7 +323,10 @@ fn a_broken_package_is_named_with_file_and_line() {
     let first = &error["diagnostics"][0];
     assert_eq!(first["line"], 7, "{error}");
     assert!(first["file"].as_str().unwrap().ends_with("torn/PLUGIN.md"));
-    assert!(error["message"].as_str().unwrap().contains("PLUGIN.md:7:"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("PLUGIN.md:7:"),
+        "{error}"
+    );
     assert_eq!(error["code"], first["code"]);
 
     let run = covel(&["validate", &broken, "--json"]);
@@ -164,16 +334,27 @@ fn a_broken_package_is_named_with_file_and_line() {
     let document = run.json();
     assert_eq!(document["ok"], false);
     let found = &document["diagnostics"][0];
-    assert_eq!((&found["severity"], &found["line"], &found["pluginId"]), (&json!("error"), &json!(7), &json!("torn")));
+    assert_eq!(
+        (&found["severity"], &found["line"], &found["pluginId"]),
+        (&json!("error"), &json!(7), &json!("torn"))
+    );
     assert!(found["column"].is_u64() && found["code"].is_string() && found["message"].is_string());
 }
 
 #[test]
 fn the_shipped_packages_and_worlds_are_valid() {
-    let run = covel(&["validate", &shipped().display().to_string(), &shipped().join("worlds").display().to_string(), "--json"]);
+    let run = covel(&[
+        "validate",
+        &shipped().display().to_string(),
+        &shipped().join("worlds").display().to_string(),
+        "--json",
+    ]);
     assert_eq!(run.status, 0, "{}", run.out);
     let document = run.json();
-    assert_eq!((&document["ok"], &document["diagnostics"]), (&json!(true), &json!([])));
+    assert_eq!(
+        (&document["ok"], &document["diagnostics"]),
+        (&json!(true), &json!([]))
+    );
 }
 
 #[test]
@@ -186,18 +367,43 @@ fn a_plan_is_printed_in_four_forms() {
     };
     let document = plan("json").json();
     assert_eq!(document["digest"].as_str().unwrap().len(), 64);
-    let stages: Vec<&str> = document["stages"].as_array().unwrap().iter().map(|stage| stage["stage"].as_str().unwrap()).collect();
-    assert_eq!(stages, ["setup", "pre-turn", "narrative", "post-turn", "audit"]);
+    let stages: Vec<&str> = document["stages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stage| stage["stage"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        stages,
+        ["setup", "pre-turn", "narrative", "post-turn", "audit"]
+    );
     assert_eq!(document["stages"][2]["layers"], json!([["teller"]]));
     for name in ["edges", "subscriptions", "diagnostics"] {
         assert!(document[name].is_array(), "{name}");
     }
     let edge = &document["edges"][0];
-    assert!(edge["from"].is_string() && edge["to"].is_string() && edge["kind"].is_string() && edge["line"].is_u64(), "{edge}");
-    assert_eq!(covel(&["plan", "--plugins", &plugins, "--json"]).json(), document);
+    assert!(
+        edge["from"].is_string()
+            && edge["to"].is_string()
+            && edge["kind"].is_string()
+            && edge["line"].is_u64(),
+        "{edge}"
+    );
+    assert_eq!(
+        covel(&["plan", "--plugins", &plugins, "--json"]).json(),
+        document
+    );
     assert!(plan("text").out.contains("teller"));
     assert!(plan("mermaid").out.contains("flowchart") || plan("mermaid").out.contains("graph"));
     assert!(plan("dot").out.contains("digraph"));
-    let only = covel(&["plan", "--plugins", &plugins, "--enable", "teller", "--json"]).json();
+    let only = covel(&[
+        "plan",
+        "--plugins",
+        &plugins,
+        "--enable",
+        "teller",
+        "--json",
+    ])
+    .json();
     assert_ne!(only["digest"], document["digest"]);
 }

@@ -1,5 +1,7 @@
 //! The `covel` program from outside: documents, exit statuses, help, serving, stopping, being killed.
 
+#![allow(clippy::unwrap_used)]
+
 mod cases;
 mod documents;
 mod help;

@@ -42,7 +42,8 @@ export interface PluginSummary {
   source?: string;
   hostState?: string;
   error?: string;
-  runtimes?: { id: string; stage?: string; type?: string }[];
+  /** A runtime that only events start has no stage. */
+  runtimes?: { id: string; stage?: string | null; type?: string }[];
   tags?: string[];
   userSettings?: UserSetting[];
   version?: string;
@@ -86,6 +87,8 @@ export interface TurnRuntime {
   pluginId: string;
   stage: string;
   layer: number;
+  /** Depth of the event that started it, from 1; only where an event did. */
+  depth?: number | null;
   status: string;
   reason?: string;
   error?: string | { code?: string; message?: string };

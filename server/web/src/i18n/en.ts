@@ -107,6 +107,7 @@ export const en = {
   "timeline.none": "The picture of a turn appears here while it runs.",
   "timeline.turn": "Turn {n}",
   "timeline.setup": "Setup",
+  "timeline.opening": "Opening",
   "timeline.live": "Running",
   "timeline.notCommitted": "Not kept",
   "timeline.previous": "Earlier turn",
@@ -144,6 +145,7 @@ export const en = {
   "stage.narrative": "Narrative",
   "stage.post-turn": "After the turn",
   "stage.audit": "Audit",
+  "stage.event": "Started by events",
   "stage.command": "Command",
 
   "error.title": "That did not work",

@@ -109,6 +109,7 @@ export const zh: Record<MessageKey, string> = {
   "timeline.none": "回合进行时，这里会画出它的过程。",
   "timeline.turn": "第 {n} 回合",
   "timeline.setup": "准备阶段",
+  "timeline.opening": "开场",
   "timeline.live": "进行中",
   "timeline.notCommitted": "未保存",
   "timeline.previous": "上一回合",
@@ -146,6 +147,7 @@ export const zh: Record<MessageKey, string> = {
   "stage.narrative": "叙述",
   "stage.post-turn": "回合后",
   "stage.audit": "审查",
+  "stage.event": "由事件启动",
   "stage.command": "命令",
 
   "error.title": "没有成功",

@@ -63,11 +63,16 @@ export function groupPanels(panels: readonly Panel[], locale: string): Group[] {
   for (const panel of panels) {
     let group = groups.get(panel.group);
     if (!group) {
-      const label = textIn(own(panel.spec, "groupLabel"), locale) || panel.label;
+      const label = textIn(own(panel.spec, "groupLabel"), locale);
       group = { id: panel.group, label, icon: panel.icon, order: panel.groupOrder, panels: [] };
       groups.set(panel.group, group);
     }
     group.panels.push(panel);
+  }
+  // A tab with one panel says what the panel is; the group's name would only be vaguer.
+  for (const group of groups.values()) {
+    const [only] = group.panels;
+    if (only && (group.panels.length === 1 || group.label === "")) group.label = only.label;
   }
   // A stable sort: equal orders keep the order of loading.
   return [...groups.values()].sort((a, b) => a.order - b.order);

@@ -6,6 +6,7 @@ import { PlayView } from "./PlayView";
 /** A server with one session, whose action stream the test writes by hand. */
 class FakeServer {
   session = { id: "s1", worldId: "bay", locale: "en", status: "active", phase: "playing", completedPlayerTurns: 0 };
+  execution: Record<string, unknown> = { status: "idle" };
   messages: Record<string, unknown>[] = [];
   turns: Record<string, unknown>[] = [];
   data: { key: string; value: unknown }[] = [];
@@ -26,6 +27,7 @@ class FakeServer {
       return new Response(body, { headers: { "content-type": "text/event-stream" } });
     }
     if (path === "/sessions/s1") return json(this.session);
+    if (path === "/sessions/s1/execution") return json(this.execution);
     if (path === "/sessions/s1/messages") return json({ items: this.messages });
     if (path === "/sessions/s1/turns") return json({ items: this.turns });
     if (path === "/sessions/s1/plugin-data/quest-log/quests") return json({ items: this.data });
@@ -195,6 +197,15 @@ describe("a turn on the page", () => {
     expect(server.requests.some((request) => request.path === "/actions")).toBe(false);
     await act(async () => FakeEventSource.last?.emit("execution.completed", { committed: true }));
     expect((screen.getByTestId("send") as HTMLButtonElement).disabled).toBe(false);
+  });
+
+  it("is locked from the start when a turn is running already", async () => {
+    server.execution = { status: "running", turnId: "t5" };
+    await open();
+    await act(async () => FakeEventSource.last?.emit("system.connected", { cursor: "e:3" }));
+    await screen.findByText(/running in another window/);
+    await act(async () => FakeEventSource.last?.emit("execution.completed", { committed: true }, "t5"));
+    expect(screen.queryByText(/running in another window/)).toBeNull();
   });
 
   it("offers no stop button any more once the server has said that it cannot stop turns", async () => {

@@ -117,7 +117,14 @@ function PageNote({ note }: { note: Note }) {
   return (
     <div className="message message-system" data-role="note">
       <p className="note-line">
-        <Dices aria-hidden="true" /> {t("play.commandDone", { command: note.command })}
+        <Dices aria-hidden="true" />
+        {note.answer === undefined ? (
+          t("play.commandDone", { command: note.command })
+        ) : (
+          <>
+            <code>{note.command}</code> <span className="note-answer">{note.answer}</span>
+          </>
+        )}
         {note.topics.map((topic, index) => (
           <span key={index} className="event-chip">
             {topic}

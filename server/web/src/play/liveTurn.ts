@@ -13,6 +13,8 @@ export interface LiveTurn {
   runtimes: LiveRuntime[];
   events: TurnEvent[];
   error: { code: string; message: string } | undefined;
+  /** What a command answered. */
+  answer: string | undefined;
   finished: boolean;
   committed: boolean;
 }
@@ -61,6 +63,7 @@ export function newLiveTurn(start: {
     runtimes: [],
     events: [],
     error: undefined,
+    answer: undefined,
     finished: false,
     committed: false,
   };
@@ -107,6 +110,11 @@ export function applyFrame(turn: LiveTurn, frame: Frame, now: number): LiveTurn 
       if (!topic) return next;
       const event: TurnEvent = { topic, pluginId: text(payload["pluginId"]), depth: count(payload["depth"]) ?? 1 };
       return { ...next, events: [...next.events, event] };
+    }
+    case "command.completed": {
+      const answer = text(payload["message"]).slice(0, MAX_PASSAGE);
+      if (payload["ok"] !== false) return { ...next, answer: answer || undefined };
+      return { ...next, error: next.error ?? { code: text(payload["code"]) || "command-failed", message: answer } };
     }
     case "error.occurred":
       return {
@@ -180,10 +188,13 @@ function endRuntime(
     runtime.status === "running" && (runId ? runtime.key === runId : runtime.runtimeId === runtimeId);
   // A runtime that was skipped has no start of its own.
   const known = turn.runtimes.some(matches) ? turn : startRuntime(turn, payload, now);
-  const took = count(payload["durationMs"]);
+  const micros = count(payload["durationMicros"]);
+  const took = micros === undefined ? count(payload["durationMs"]) : micros / 1_000;
   let ended = false;
   return {
     ...known,
+    // The stored text comes only after the commit, but no more words will.
+    passages: known.passages.map((passage) => (passage.runtimeId === runtimeId ? { ...passage, complete: true } : passage)),
     runtimes: known.runtimes.map((runtime) => {
       if (ended || !matches(runtime)) return runtime;
       ended = true;

@@ -26,6 +26,8 @@ export interface TurnFailure {
 export interface Note {
   id: number;
   command: string;
+  /** What the command answered, if it said anything. */
+  answer: string | undefined;
   topics: string[];
 }
 
@@ -176,7 +178,7 @@ export function usePlay(sessionId: string) {
       cancelAnimationFrame(painting);
       running.current = false;
       if (!alive.current) return;
-      if (!error && turn.error && !turn.committed) error = new ApiError(0, turn.error.code, turn.error.message);
+      if (!error && turn.error && (!turn.committed || intent.type === "execute_command")) error = new ApiError(0, turn.error.code, turn.error.message);
       const known = new Set(messagesRef.current.map((message) => message.id));
       const stored = await refresh(true).catch(() => undefined);
       if (!alive.current) return;
@@ -185,14 +187,12 @@ export function usePlay(sessionId: string) {
       if (error) setFailure({ error, intent: error.code === "cut" ? undefined : intent });
       if (!error && intent.type === "execute_command" && !added.some((message) => message.role !== "user")) {
         const topics = turn.events.map((event) => event.topic);
-        setNotes((before) => [...before, { id: before.length, command: intent.command, topics }]);
+        setNotes((before) => [...before, { id: before.length, command: intent.command, answer: turn.answer, topics }]);
       }
+      const told = added.filter((message) => message.role === "assistant").map((message) => message.content);
       setFinished({
         committed: !error,
-        text: added
-          .filter((message) => message.role === "assistant")
-          .map((message) => message.content)
-          .join("\n"),
+        text: [...told, ...(turn.answer === undefined ? [] : [turn.answer])].join("\n"),
         serial: ++serial.current,
       });
       // Setup may have switched plugins or brought the first panels.
@@ -235,14 +235,6 @@ export function usePlay(sessionId: string) {
         () => undefined,
       );
       void readSpecs();
-      // A turn may be running already: this page was loaded again in the middle of it, or another window began it.
-      void api.execution(sessionId).then(
-        (execution) => {
-          const known = execution.turnId !== undefined && ownTurns.current.has(execution.turnId);
-          if (alive.current && execution.status === "running" && !running.current && !known) setElsewhere(true);
-        },
-        () => undefined,
-      );
       if (fresh.delete(sessionId)) void run({ type: "start_session" });
     } catch (caught) {
       if (alive.current) setLoadError(toApiError(caught));
@@ -261,10 +253,20 @@ export function usePlay(sessionId: string) {
     // A session that could not be loaded has no events either.
     if (!loaded) return undefined;
     let lost = false;
+    // A turn may be running already: this page was loaded again in the middle of it, or another window began it. Asked
+    // only when the events flow, so that the end of that turn cannot be missed.
+    const checkRunning = async () => {
+      const execution = await api.execution(sessionId).catch(() => undefined);
+      if (!alive.current || !execution || running.current) return;
+      const own = execution.turnId !== undefined && ownTurns.current.has(execution.turnId);
+      setElsewhere(execution.status === "running" && !own);
+    };
     const onEvent = (event: StreamEvent) => {
       const own = event.turnId !== undefined && ownTurns.current.has(event.turnId);
       if (event.type === "plugin-data.changed") {
         dataChanged(event.payload);
+      } else if (event.type === "system.connected") {
+        void checkRunning();
       } else if (event.type === "system.reset") {
         void refresh(false).catch(() => undefined);
       } else if (event.type === "execution.started") {

@@ -64,7 +64,7 @@ function Plugin({ plugin, recommended, on, values, onToggle, onSetting }: Plugin
   const name = text(plugin.displayName) || plugin.id;
   const description = text(plugin.description);
   const usable = isUsable(plugin);
-  const stages = [...new Set((plugin.runtimes ?? []).map((runtime) => runtime.stage).filter((stage) => stage !== undefined))];
+  const stages = [...new Set((plugin.runtimes ?? []).map((runtime) => runtime.stage).filter((stage) => typeof stage === "string"))];
   const settings = (plugin.userSettings ?? []).filter((setting) => setting.type !== "slot");
   return (
     <li className={`plugin${on ? " plugin-on" : ""}`}>

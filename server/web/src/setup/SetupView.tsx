@@ -151,7 +151,7 @@ export function SetupView() {
                     aria-describedby={`world-${entry.id}-text`}
                     data-testid={`world-card-${entry.id}`}
                   >
-                    <WorldArt id={entry.id} {...(entry.tags ? { tags: entry.tags } : {})} />
+                    <WorldArt id={entry.id} wide={worlds.length === 1} {...(entry.tags ? { tags: entry.tags } : {})} />
                     <span className="world-body">
                       <span id={`world-${entry.id}-name`} className="world-name">
                         {text(entry.name) || entry.id}

@@ -99,6 +99,7 @@ export function useTurnName(): (timeline: Timeline) => string {
     if (timeline.live) return t("timeline.live");
     if (!timeline.committed) return t("timeline.notCommitted");
     if (timeline.kind === "setup") return t("timeline.setup");
+    if (timeline.kind === "opening") return t("timeline.opening");
     if (timeline.logicalTurn !== undefined && timeline.kind === "turn") return t("timeline.turn", { n: timeline.logicalTurn });
     return timeline.turnId.slice(0, 12);
   };

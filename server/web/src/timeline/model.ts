@@ -19,7 +19,7 @@ export interface Row {
 
 export interface Timeline {
   turnId: string;
-  kind: "setup" | "turn" | "other";
+  kind: "setup" | "opening" | "turn" | "other";
   logicalTurn: number | undefined;
   live: boolean;
   committed: boolean;
@@ -37,7 +37,7 @@ export interface LayerGroup {
   end: number;
 }
 
-const STAGES = ["setup", "command", "pre-turn", "narrative", "post-turn", "audit"];
+const STAGES = ["setup", "command", "pre-turn", "narrative", "post-turn", "audit", "event"];
 
 /** Known stages in the order a turn walks them; unknown ones after them, by name. */
 export function compareStages(a: string, b: string): number {
@@ -66,7 +66,8 @@ export function fromRecord(record: TurnRecord): Timeline {
       runtimeId: runtime.runtimeId,
       pluginId: runtime.pluginId,
       stage: runtime.stage,
-      layer: runtime.layer ?? 0,
+      // What events start has no layer of its own: it runs in waves, by the depth of the event.
+      layer: runtime.stage === "event" ? (runtime.depth ?? 1) - 1 : (runtime.layer ?? 0),
       status: rowStatus(runtime.status),
       start,
       end: start + micros(runtime.durationMicros),
@@ -78,7 +79,7 @@ export function fromRecord(record: TurnRecord): Timeline {
   const setup = record.origin === "setup" || (rows.length > 0 && rows.every((row) => row.stage === "setup"));
   return {
     turnId: record.turnId,
-    kind: setup ? "setup" : record.logicalTurn === undefined ? "other" : "turn",
+    kind: setup ? "setup" : record.origin === "continuation" ? "opening" : record.logicalTurn === undefined ? "other" : "turn",
     logicalTurn: record.logicalTurn,
     live: false,
     committed: record.committed !== false,

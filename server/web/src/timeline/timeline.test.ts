@@ -55,6 +55,24 @@ describe("applyFrame", () => {
     expect(turn.runtimes[2]?.error).toBe("boom: no");
   });
 
+  it("keeps a command's answer, and takes a refused command as an error", () => {
+    expect(play([[1, frame("command.completed", { ok: true, message: "d6: 3" })]]).answer).toBe("d6: 3");
+    expect(play([[1, frame("command.completed", { ok: false, code: "no-dice", message: "none left" })]]).error).toEqual({
+      code: "no-dice",
+      message: "none left",
+    });
+  });
+
+  it("ends a passage with its runtime and prefers the finer measure of time", () => {
+    const turn = play([
+      [1, frame("runtime.started", run("n/s"))],
+      [2, frame("narrative.delta", { ...run("n/s"), delta: "Hi" })],
+      [9, frame("runtime.completed", run("n/s", { durationMs: 0, durationMicros: 7500 }))],
+    ]);
+    expect(turn.passages[0]?.complete).toBe(true);
+    expect(turn.runtimes[0]).toMatchObject({ startedAt: 1, endedAt: 8.5 });
+  });
+
   it("reports a turn that was not committed, with the first error", () => {
     const turn = play([
       [1, frame("error.occurred", { code: "model-failed", message: "no answer" })],
@@ -103,6 +121,21 @@ describe("timeline model", () => {
     ]);
     expect(tally(timeline.rows)).toEqual({ completed: 2, failed: 1, skipped: 1, running: 0 });
     expect(["x-own", "audit", "setup"].sort(compareStages)).toEqual(["setup", "audit", "x-own"]);
+  });
+
+  it("shows what events started in waves by depth, after the stages", () => {
+    const timeline = fromRecord({
+      turnId: "t",
+      origin: "continuation",
+      logicalTurn: 1,
+      runtimes: [
+        { runtimeId: "diary", pluginId: "w", stage: "event", layer: 0, depth: 2, status: "success", startedMicros: 9 },
+        { runtimeId: "forecast", pluginId: "w", stage: "event", layer: 0, depth: 1, status: "success", startedMicros: 8 },
+        { runtimeId: "audit", pluginId: "w", stage: "audit", layer: 0, status: "success", startedMicros: 7 },
+      ],
+    });
+    expect(timeline.kind).toBe("opening");
+    expect(timeline.rows.map((row) => [row.runtimeId, row.layer])).toEqual([["audit", 0], ["forecast", 0], ["diary", 1]]);
   });
 
   it("lets running bars grow with the clock", () => {
