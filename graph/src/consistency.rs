@@ -9,7 +9,11 @@ use crate::{
 };
 
 /// What one package takes for granted of another.
-pub(crate) fn check(packages: &[(&Fragment, &str)], plan: &Plan, diagnostics: &mut Vec<Diagnostic>) {
+pub(crate) fn check(
+    packages: &[(&Fragment, &str)],
+    plan: &Plan,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let mut schemas: BTreeMap<&str, (&Fragment, &str)> = BTreeMap::new();
     let mut declared: BTreeMap<&str, &Fragment> = BTreeMap::new();
     let mut topics: BTreeSet<&str> = BTreeSet::new();
@@ -95,12 +99,17 @@ pub(crate) fn check(packages: &[(&Fragment, &str)], plan: &Plan, diagnostics: &m
                         "`{contract}` is published by no active package; the input `{}` is withheld",
                         input.name
                     );
-                    diagnostics.push(at(
+                    let mut found = at(
                         fragment,
                         "accepts-contract-unresolved",
                         message,
                         &input.origin,
-                    ));
+                    );
+                    // Withholding a required input is never running at all.
+                    if input.required {
+                        found.severity = Severity::Error;
+                    }
+                    diagnostics.push(found);
                 }
             }
             if let Some(topic) = &runtime.topic

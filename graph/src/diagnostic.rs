@@ -136,6 +136,14 @@ impl Diagnostic {
         out
     }
 
+    /// `error` or `warning`.
+    pub fn severity_word(&self) -> &'static str {
+        match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+
     /// Is it an error?
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
@@ -144,10 +152,7 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
+        let severity = self.severity_word();
         write!(
             f,
             "{severity}[{}] {}:{}:{}: {}",

@@ -18,7 +18,12 @@ use crate::{
 const SELF_DATA_ENTRIES: u32 = 50;
 
 /// Reads `io`.
-pub(super) fn read(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl, fragment: &Fragment) {
+pub(super) fn read(
+    context: &mut Context<'_>,
+    place: &Place<'_>,
+    decl: &mut RuntimeDecl,
+    fragment: &Fragment,
+) {
     let Some(node) = place.node.get("io") else {
         return;
     };

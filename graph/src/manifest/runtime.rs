@@ -385,7 +385,13 @@ pub(super) fn target(
 }
 
 /// A contract used in needs and inputs stands in root `requires` or `optional`.
-pub(super) fn listed(context: &mut Context<'_>, item: &Node, path: &str, contract: &str, fragment: &Fragment) {
+pub(super) fn listed(
+    context: &mut Context<'_>,
+    item: &Node,
+    path: &str,
+    contract: &str,
+    fragment: &Fragment,
+) {
     let known = || {
         fragment
             .requires

@@ -407,3 +407,42 @@ fn a_plan_is_printed_in_four_forms() {
     .json();
     assert_ne!(only["digest"], document["digest"]);
 }
+
+#[test]
+fn community_code_runs_only_when_it_is_approved() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = script(folder.path(), &json!([{ "content": "Quiet." }]));
+    let (trusted, community) = (fixture("plugins/teller"), fixture("plugins/counter"));
+    let base = [
+        "turn",
+        "--plugins",
+        &trusted,
+        "--community",
+        &community,
+        "--script",
+        &script,
+        "--json",
+    ];
+    let ran = |extra: &[&str]| {
+        let run = covel(&[&base[..], extra].concat());
+        assert_eq!(run.status, 0, "{}\n{}", run.out, run.err);
+        run.json()["runtimes"]
+            .to_string()
+            .contains("counter/keeper")
+    };
+    assert!(!ran(&[]));
+    assert!(ran(&["--approve", "counter"]));
+    let run = covel(&[
+        "turn",
+        "--plugins",
+        &trusted,
+        "--community",
+        &trusted,
+        "--json",
+    ]);
+    assert_eq!(
+        run.code(),
+        "duplicate-plugin",
+        "a community package takes nobody's place"
+    );
+}

@@ -24,7 +24,10 @@ export const worlds = [
   {
     id: "nine-ridges",
     name: { en: "Nine Ridges", "zh-CN": "九岭" },
-    description: { en: "Tea caravans, a closed pass, and a mountain that answers letters.", "zh-CN": "茶马古道，封闭的山口，和一座会回信的山。" },
+    description: {
+      en: "Tea caravans, a closed pass, and a mountain that answers letters.",
+      "zh-CN": "茶马古道，封闭的山口，和一座会回信的山。",
+    },
     tags: ["mountains", "journey"],
     locale: "zh-CN",
     locales: ["zh-CN", "en"],
@@ -34,34 +37,67 @@ export const worlds = [
 ];
 
 export const plugins = [
-  plugin("world-init", "World Setup", "世界准备", "Lays out places and people before the first turn.", "在第一回合之前布置地点和人物。", [
-    runtime("world-init/prepare", "setup", "function"),
-  ]),
+  plugin(
+    "world-init",
+    "World Setup",
+    "世界准备",
+    "Lays out places and people before the first turn.",
+    "在第一回合之前布置地点和人物。",
+    [runtime("world-init/prepare", "setup", "function")],
+  ),
   plugin("narrator", "Narrator", "叙述者", "Writes the story in answer to what you do.", "根据你的行动写出故事。", [
     runtime("narrator/story", "narrative", "agent"),
   ]),
   {
-    ...plugin("dice-check", "Dice Check", "骰子检定", "Keeps a pool of rolls and records the outcome. Adds the command /roll.", "准备骰池并记录结果，提供 /roll 命令。", [
-      runtime("dice-check/pool", "pre-turn", "function"),
-      runtime("dice-check/record", "post-turn", "function"),
-    ]),
+    ...plugin(
+      "dice-check",
+      "Dice Check",
+      "骰子检定",
+      "Keeps a pool of rolls and records the outcome. Adds the command /roll.",
+      "准备骰池并记录结果，提供 /roll 命令。",
+      [runtime("dice-check/pool", "pre-turn", "function"), runtime("dice-check/record", "post-turn", "function")],
+    ),
     userSettings: [
-      { key: "difficulty", type: "slider", label: { en: "Difficulty", "zh-CN": "难度" }, default: 12, min: 5, max: 20, step: 1 },
+      {
+        key: "difficulty",
+        type: "slider",
+        label: { en: "Difficulty", "zh-CN": "难度" },
+        default: 12,
+        min: 5,
+        max: 20,
+        step: 1,
+      },
       { key: "open", type: "toggle", label: { en: "Show rolls openly", "zh-CN": "公开掷骰" }, default: true },
     ],
   },
-  plugin("quest-log", "Quest Log", "任务日志", "Notes promises and open questions, and strikes out what is done.", "记下承诺和悬而未决的事，完成后划去。", [
-    runtime("quest-log/review", "post-turn", "agent"),
-  ]),
-  plugin("weather", "Weather", "天气", "The sky follows the scene, and a diary follows the sky.", "天空随场景变化，日记随天空变化。", [
-    runtime("weather/forecast", "post-turn", "function"),
-    runtime("weather/diary", "post-turn", "function"),
-  ]),
-  plugin("continuity", "Continuity Check", "连贯性检查", "Looks for contradictions after the turn is told.", "在回合结束后寻找矛盾之处。", [
-    runtime("continuity/check", "audit", "function"),
-  ]),
+  plugin(
+    "quest-log",
+    "Quest Log",
+    "任务日志",
+    "Notes promises and open questions, and strikes out what is done.",
+    "记下承诺和悬而未决的事，完成后划去。",
+    [runtime("quest-log/review", "post-turn", "agent")],
+  ),
+  plugin(
+    "weather",
+    "Weather",
+    "天气",
+    "The sky follows the scene, and a diary follows the sky.",
+    "天空随场景变化，日记随天空变化。",
+    [runtime("weather/forecast", "post-turn", "function"), runtime("weather/diary", "post-turn", "function")],
+  ),
+  plugin(
+    "continuity",
+    "Continuity Check",
+    "连贯性检查",
+    "Looks for contradictions after the turn is told.",
+    "在回合结束后寻找矛盾之处。",
+    [runtime("continuity/check", "audit", "function")],
+  ),
   {
-    ...plugin("tarot", "Tarot", "塔罗", "Draws a card for each scene.", "为每个场景抽一张牌。", [runtime("tarot/draw", "pre-turn", "function")]),
+    ...plugin("tarot", "Tarot", "塔罗", "Draws a card for each scene.", "为每个场景抽一张牌。", [
+      runtime("tarot/draw", "pre-turn", "function"),
+    ]),
     source: "community",
     hostState: "error",
     error: "entry.js: no such export `activate`",
@@ -118,7 +154,9 @@ export const specs = {
           icon: "scroll-text",
           groupOrder: 100,
           dataSource: { namespace: "quests" },
-          emptyState: { message: label("No quests yet. Promise somebody something.", "还没有任务。去答应某个人一件事吧。") },
+          emptyState: {
+            message: label("No quests yet. Promise somebody something.", "还没有任务。去答应某个人一件事吧。"),
+          },
           view: {
             component: "Stack",
             children: [
@@ -127,7 +165,13 @@ export const specs = {
                 props: { gap: "sm", align: "center" },
                 children: [
                   { component: "Text", props: { content: label("In your notebook", "你的笔记本"), size: "lg" } },
-                  { component: "Badge", props: { label: { $pluralize: { $state: "/entries" }, one: "entry", other: "entries" }, color: "cyan" } },
+                  {
+                    component: "Badge",
+                    props: {
+                      label: { $pluralize: { $state: "/entries" }, one: "entry", other: "entries" },
+                      color: "cyan",
+                    },
+                  },
                 ],
               },
               {
@@ -145,13 +189,22 @@ export const specs = {
                   {
                     component: "Progress",
                     visible: { $item: "value.steps" },
-                    props: { label: label("Steps", "步骤"), value: { $item: "value.done" }, max: { $item: "value.steps" } },
+                    props: {
+                      label: label("Steps", "步骤"),
+                      value: { $item: "value.done" },
+                      max: { $item: "value.steps" },
+                    },
                   },
                   {
                     component: "Button",
                     visible: { $item: "value.status", eq: "open" },
                     props: { label: label("Ask about it", "打听这件事"), size: "compact" },
-                    on: { click: { action: "draftMessage", params: { text: { $concat: ["I ask about “", { $item: "value.title" }, "”."] } } } },
+                    on: {
+                      click: {
+                        action: "draftMessage",
+                        params: { text: { $concat: ["I ask about “", { $item: "value.title" }, "”."] } },
+                      },
+                    },
                   },
                 ],
               },
@@ -172,7 +225,10 @@ export const specs = {
           view: {
             component: "Stack",
             children: [
-              { component: "StatBar", props: { label: label("Luck", "运气"), value: { $state: "/luck/value" }, max: 20 } },
+              {
+                component: "StatBar",
+                props: { label: label("Luck", "运气"), value: { $state: "/luck/value" }, max: 20 },
+              },
               {
                 component: "EntryList",
                 props: {
@@ -205,7 +261,10 @@ export const specs = {
           groupOrder: 300,
           dataSource: { namespace: "sky" },
           view: [
-            { component: "Alert", props: { level: "warning", title: { $state: "/now/title" }, message: { $state: "/now/text" } } },
+            {
+              component: "Alert",
+              props: { level: "warning", title: { $state: "/now/title" }, message: { $state: "/now/text" } },
+            },
             {
               component: "Grid",
               props: { cols: 3 },
@@ -218,7 +277,9 @@ export const specs = {
             {
               component: "Section",
               props: { title: label("Diary", "日记"), icon: "book-open" },
-              children: [{ component: "Prose", repeat: { statePath: "/diary/lines" }, props: { content: { $item: "" } } }],
+              children: [
+                { component: "Prose", repeat: { statePath: "/diary/lines" }, props: { content: { $item: "" } } },
+              ],
             },
             { component: "Hologram" },
           ],

@@ -67,7 +67,8 @@ function sessionOf(id) {
 function publish(session, type, turnId, payload) {
   session.seq++;
   const data = JSON.stringify({ type, sessionId: session.record.id, turnId, timestamp: now(), payload });
-  for (const response of session.listeners) response.write(`id: ${epoch}:${session.seq}\nevent: ${type}\ndata: ${data}\n\n`);
+  for (const response of session.listeners)
+    response.write(`id: ${epoch}:${session.seq}\nevent: ${type}\ndata: ${data}\n\n`);
 }
 
 function write(session, pluginId, namespace, key, value) {
@@ -131,8 +132,24 @@ async function runTurn(session, action, send, aborted) {
     await Promise.all(
       layer.map(async ([runtimeId, stage, at, ms, options = {}]) => {
         const pluginId = runtimeId.split("/")[0];
-        const base = { runtimeId, pluginId, turnId, runId: `${turnId}:${runtimeId}`, label: runtimeId, stage, layer: at };
-        const row = { runtimeId, pluginId, stage, layer: at, status: "completed", startedMicros: micros(), durationMicros: 0 };
+        const base = {
+          runtimeId,
+          pluginId,
+          turnId,
+          runId: `${turnId}:${runtimeId}`,
+          label: runtimeId,
+          stage,
+          layer: at,
+        };
+        const row = {
+          runtimeId,
+          pluginId,
+          stage,
+          layer: at,
+          status: "completed",
+          startedMicros: micros(),
+          durationMicros: 0,
+        };
         runtimes.push(row);
         if (options.skip) {
           row.status = "skipped";
@@ -160,8 +177,23 @@ async function runTurn(session, action, send, aborted) {
           return;
         }
         if (options.story && !aborted()) {
-          stored = { id: `message-${++serial}`, turnId, role: "assistant", content: text, createdAt: now(), sourceType: "runtime", sourcePluginId: pluginId, sourceRuntimeId: runtimeId };
-          send("narrative.completed", turnId, { content: text, kind: "story", messageId: stored.id, runtimeId, pluginId });
+          stored = {
+            id: `message-${++serial}`,
+            turnId,
+            role: "assistant",
+            content: text,
+            createdAt: now(),
+            sourceType: "runtime",
+            sourcePluginId: pluginId,
+            sourceRuntimeId: runtimeId,
+          };
+          send("narrative.completed", turnId, {
+            content: text,
+            kind: "story",
+            messageId: stored.id,
+            runtimeId,
+            pluginId,
+          });
         }
         if (runtimeId === "weather/forecast") emit("weather.changed", pluginId, 1, { sky: "fog" });
         if (runtimeId === "weather/diary") emit("diary.written", pluginId, 2);
@@ -176,7 +208,15 @@ async function runTurn(session, action, send, aborted) {
   const failed = runtimes.find((row) => row.status === "failed");
   const committed = !failed && !aborted();
   if (committed) {
-    if (content !== undefined) session.messages.push({ id: `message-${++serial}`, turnId, role: "user", content, createdAt: now(), sourceType: "player" });
+    if (content !== undefined)
+      session.messages.push({
+        id: `message-${++serial}`,
+        turnId,
+        role: "user",
+        content,
+        createdAt: now(),
+        sourceType: "player",
+      });
     if (stored) session.messages.push(stored);
     if (opening) {
       record.phase = "playing";
@@ -191,7 +231,13 @@ async function runTurn(session, action, send, aborted) {
           done: 1,
           fresh: true,
         }),
-        write(session, "weather", "sky", "now", { title: "Fog on its way", text: "Visibility falls before midnight.", wind: 3.4, fog: 0.35, tide: "low" }),
+        write(session, "weather", "sky", "now", {
+          title: "Fog on its way",
+          text: "Visibility falls before midnight.",
+          wind: 3.4,
+          fog: 0.35,
+          tide: "low",
+        }),
         write(session, "dice-check", "rolls", "luck", { value: 14 }),
       );
     } else if (action.type === "send_message") {
@@ -215,8 +261,12 @@ async function runTurn(session, action, send, aborted) {
           steps: 4,
           done: Math.min(4, 1 + n),
         }),
-        write(session, "weather", "sky", "diary", { lines: ["*Evening.* The fog asked nobody.", "A bell where there is no buoy."] }),
-        write(session, "dice-check", "rolls", "history", { list: [{ what: "Climb the stair", result: "success", roll: 14, against: 12 }] }),
+        write(session, "weather", "sky", "diary", {
+          lines: ["*Evening.* The fog asked nobody.", "A bell where there is no buoy."],
+        }),
+        write(session, "dice-check", "rolls", "history", {
+          list: [{ what: "Climb the stair", result: "success", roll: 14, against: 12 }],
+        }),
       );
     } else {
       changes.push(write(session, "dice-check", "rolls", "luck", { value: 1 + Math.floor(Math.random() * 20) }));
@@ -239,7 +289,13 @@ async function runTurn(session, action, send, aborted) {
   });
   const error = failed ? failed.error : undefined;
   if (error) send("error.occurred", turnId, error);
-  const end = { committed, durationMs: micros() / 1000, runtimeCount: runtimes.length, ...(error ? { error } : {}), ...(aborted() ? { abortReason: "player" } : {}) };
+  const end = {
+    committed,
+    durationMs: micros() / 1000,
+    runtimeCount: runtimes.length,
+    ...(error ? { error } : {}),
+    ...(aborted() ? { abortReason: "player" } : {}),
+  };
   send("execution.completed", turnId, end);
   publish(session, "execution.completed", turnId, end);
 }
@@ -256,7 +312,16 @@ async function actions(request, response) {
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
   let seq = 0;
   const send = (type, turnId, payload) => {
-    const frame = { type, requestId: action.requestId, traceId: turnId, sessionId: session.record.id, turnId, seq: seq++, timestamp: now(), payload };
+    const frame = {
+      type,
+      requestId: action.requestId,
+      traceId: turnId,
+      sessionId: session.record.id,
+      turnId,
+      seq: seq++,
+      timestamp: now(),
+      payload,
+    };
     response.write(`data: ${JSON.stringify(frame)}\n\n`);
   };
   try {
@@ -270,7 +335,9 @@ async function actions(request, response) {
 function eventStream(url, response) {
   const session = sessionOf(url.searchParams.get("sessionId"));
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-  response.write(`event: system.connected\ndata: ${JSON.stringify({ payload: { cursor: `${epoch}:${session.seq}` } })}\n\n`);
+  response.write(
+    `event: system.connected\ndata: ${JSON.stringify({ payload: { cursor: `${epoch}:${session.seq}` } })}\n\n`,
+  );
   session.listeners.add(response);
   response.on("close", () => session.listeners.delete(response));
 }
@@ -303,7 +370,9 @@ async function route(request, response) {
   if (path[0] !== "api") return file(url.pathname, response);
   const [, area, id, part, pluginId, namespace] = path;
   const is = (method, ...shape) =>
-    request.method === method && path.length === shape.length + 1 && shape.every((word, at) => word === "*" || word === path[at + 1]);
+    request.method === method &&
+    path.length === shape.length + 1 &&
+    shape.every((word, at) => word === "*" || word === path[at + 1]);
 
   if (is("GET", "health")) return json(response, { status: "ok", version: "0.1.0-mock", bootId: epoch });
   if (is("GET", "worlds")) return json(response, { items: worlds.map(({ lore: _, ...world }) => world) });
@@ -350,13 +419,21 @@ async function route(request, response) {
   throw new Refusal(404, "not_found", `no route ${request.method} ${url.pathname}`);
 }
 
-const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+const TYPES = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+};
 
 async function file(pathname, response) {
   const name = normalize(pathname === "/" ? "/index.html" : pathname);
   try {
     const content = await readFile(join(DIST, name));
-    response.writeHead(200, { "content-type": TYPES[extname(name)] ?? "application/octet-stream", "content-security-policy": CSP });
+    response.writeHead(200, {
+      "content-type": TYPES[extname(name)] ?? "application/octet-stream",
+      "content-security-policy": CSP,
+    });
     response.end(content);
   } catch {
     throw new Refusal(404, "not_found", "no such file; run `npm run build` first");

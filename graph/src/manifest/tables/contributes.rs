@@ -1,6 +1,8 @@
 //! `contributes`.
 
-use super::{MANY, BIG, LABEL, required, optional, object, list, set, map, v1, misplaced, COUNT, CONTRACT};
+use super::{
+    BIG, CONTRACT, COUNT, LABEL, MANY, list, map, misplaced, object, optional, required, set, v1,
+};
 use crate::manifest::{
     grammar,
     shape::{Fields, ListShape, MapShape, Shape},

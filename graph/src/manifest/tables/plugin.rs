@@ -1,6 +1,9 @@
 //! `PLUGIN.md` but for `contributes` and `runtime`.
 
-use super::{contributes::CONTRIBUTES, runtime::RUNTIME, MANY, LABEL, required, optional, object, list, map, v1, misplaced, CONTRACT};
+use super::{
+    CONTRACT, LABEL, MANY, contributes::CONTRIBUTES, list, map, misplaced, object, optional,
+    required, runtime::RUNTIME, v1,
+};
 use crate::manifest::{
     grammar,
     shape::{Fields, ListShape, MapShape, Shape},

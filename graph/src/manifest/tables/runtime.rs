@@ -1,6 +1,9 @@
 //! A runtime.
 
-use super::{contributes::PLAIN_NAMES, MANY, BIG, LABEL, required, optional, object, list, set, map, v1, package_field, misplaced, COUNT, CONTRACT};
+use super::{
+    BIG, CONTRACT, COUNT, LABEL, MANY, contributes::PLAIN_NAMES, list, map, misplaced, object,
+    optional, package_field, required, set, v1,
+};
 use crate::manifest::{
     grammar,
     shape::{Fields, ListShape, MapShape, Shape},

@@ -59,9 +59,20 @@ function Header({ inStory }: { inStory: boolean }) {
   }, []);
   return (
     <header className="app-header">
-      <a className="brand" href="#/" aria-label={`Covel, ${t("app.home")}`} {...(version ? { title: t("app.version", { version }) } : {})}>
+      <a
+        className="brand"
+        href="#/"
+        aria-label={`Covel, ${t("app.home")}`}
+        {...(version ? { title: t("app.version", { version }) } : {})}
+      >
         <svg viewBox="0 0 32 32" aria-hidden="true">
-          <path d="M22.5 9.4A9.4 9.4 0 1 0 22.5 22.6" fill="none" stroke="currentColor" strokeWidth="3.4" strokeLinecap="round" />
+          <path
+            d="M22.5 9.4A9.4 9.4 0 1 0 22.5 22.6"
+            fill="none"
+            stroke="currentColor"
+            strokeWidth="3.4"
+            strokeLinecap="round"
+          />
           <circle cx="24" cy="16" r="3" className="brand-dot" />
         </svg>
         <span>Covel</span>

@@ -150,7 +150,8 @@ export const en = {
 
   "error.title": "That did not work",
   "error.turn": "The turn could not be finished. Nothing of it was kept.",
-  "error.cut": "The connection broke while the turn was running. The server finishes it; the page shows the result when it is back.",
+  "error.cut":
+    "The connection broke while the turn was running. The server finishes it; the page shows the result when it is back.",
   "error.load": "The page could not load what it needs.",
   "error.code": "Code: {code}",
   "error.network": "The server cannot be reached. Check that it is still running.",
@@ -160,7 +161,8 @@ export const en = {
   "error.session_not_active": "This story is paused or has ended.",
   "error.world_not_found": "This world is not installed any more.",
   "error.world_requirement_unmet": "The world needs a plugin that is not switched on.",
-  "error.approval-required": "A community plugin needs your approval first. Give it on the command line, then try again.",
+  "error.approval-required":
+    "A community plugin needs your approval first. Give it on the command line, then try again.",
   "error.rate_limit_exceeded": "Too many requests in a short time. Wait a moment.",
   "error.server_shutting_down": "The server is shutting down.",
   "error.aborted": "The turn was stopped. Nothing of it was kept.",

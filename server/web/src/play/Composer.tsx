@@ -149,7 +149,13 @@ export function Composer({ text, onText, commands, running, blocked, stopping, c
           data-testid="composer"
         />
         {running && canStop ? (
-          <button type="button" className="button composer-stop" disabled={stopping} onClick={onStop} data-testid="stop">
+          <button
+            type="button"
+            className="button composer-stop"
+            disabled={stopping}
+            onClick={onStop}
+            data-testid="stop"
+          >
             {stopping ? <LoaderCircle className="spin" aria-hidden="true" /> : <Square aria-hidden="true" />}
             {t(stopping ? "composer.stopping" : "composer.stop")}
           </button>
@@ -165,7 +171,11 @@ export function Composer({ text, onText, commands, running, blocked, stopping, c
           </button>
         )}
       </div>
-      <p id={`${id}-hint`} className={`composer-hint${problem ? " composer-problem" : ""}`} {...(problem ? { role: "alert" } : {})}>
+      <p
+        id={`${id}-hint`}
+        className={`composer-hint${problem ? " composer-problem" : ""}`}
+        {...(problem ? { role: "alert" } : {})}
+      >
         {problem ?? t(running ? "composer.locked" : "composer.hint")}
       </p>
     </form>

@@ -111,28 +111,34 @@ export const Panels = memo(function Panels({ specs, data, locked, onAction }: Pr
       ) : (
         <RadixTabs.Root value={current} onValueChange={setSelected} className="panel-tabs">
           <div className="panel-bar">
-          <RadixTabs.List className="panel-tab-list" aria-label={t("panels.title")}>
-            {groups.map((group) => {
-              const Icon = iconNamed(group.icon);
-              return (
-                <RadixTabs.Trigger key={group.id} value={group.id} className="panel-tab">
-                  {Icon && <Icon aria-hidden="true" />}
-                  <span>{group.label}</span>
-                  {updated.has(group.id) && (
-                    <>
-                      <span className="dot" aria-hidden="true" />
-                      <span className="visually-hidden">, {t("panels.updated")}</span>
-                    </>
-                  )}
-                </RadixTabs.Trigger>
-              );
-            })}
-          </RadixTabs.List>
-          {single && <EnlargeButton panel={single} onClick={() => setEnlarged(single.id)} />}
+            <RadixTabs.List className="panel-tab-list" aria-label={t("panels.title")}>
+              {groups.map((group) => {
+                const Icon = iconNamed(group.icon);
+                return (
+                  <RadixTabs.Trigger key={group.id} value={group.id} className="panel-tab">
+                    {Icon && <Icon aria-hidden="true" />}
+                    <span>{group.label}</span>
+                    {updated.has(group.id) && (
+                      <>
+                        <span className="dot" aria-hidden="true" />
+                        <span className="visually-hidden">, {t("panels.updated")}</span>
+                      </>
+                    )}
+                  </RadixTabs.Trigger>
+                );
+              })}
+            </RadixTabs.List>
+            {single && <EnlargeButton panel={single} onClick={() => setEnlarged(single.id)} />}
           </div>
           {groups.map((group) => (
             // Kept in the page while hidden, so that a panel's inputs survive a change of tab.
-            <RadixTabs.Content key={group.id} value={group.id} forceMount hidden={group.id !== current} className="panel-tab-content">
+            <RadixTabs.Content
+              key={group.id}
+              value={group.id}
+              forceMount
+              hidden={group.id !== current}
+              className="panel-tab-content"
+            >
               {group.panels.map((panel) => (
                 <PanelFrame
                   key={panel.id}
@@ -154,7 +160,11 @@ export const Panels = memo(function Panels({ specs, data, locked, onAction }: Pr
 });
 
 /** Groups whose data changed while another one was shown. */
-function useUpdatedGroups(groups: readonly Group[], data: PluginData, current: string | undefined): ReadonlySet<string> {
+function useUpdatedGroups(
+  groups: readonly Group[],
+  data: PluginData,
+  current: string | undefined,
+): ReadonlySet<string> {
   const [updated, setUpdated] = useState<ReadonlySet<string>>(new Set());
   const before = useRef<PluginData>(data);
   useEffect(() => {
@@ -266,7 +276,9 @@ function PanelBody({ panel, data, locked, onAction }: BodyProps) {
   if (own(spec, "webview") !== undefined) return <p className="view-notice">{t("panels.webview")}</p>;
   const empty = names.main !== undefined && main.size === 0 && own(spec, "alwaysRender") !== true;
   if (empty) {
-    return <p className="panel-empty">{textIn(own(own(spec, "emptyState"), "message"), locale) || t("panels.empty")}</p>;
+    return (
+      <p className="panel-empty">{textIn(own(own(spec, "emptyState"), "message"), locale) || t("panels.empty")}</p>
+    );
   }
   return (
     <ErrorBoundary resetKey={state} fallback={<p className="view-notice">{t("panels.crash")}</p>}>
@@ -287,7 +299,12 @@ export const MessageBlocks = memo(function MessageBlocks({ specs, data, locked, 
   return (
     <div className="message-blocks">
       {shown.map((panel) => (
-        <section key={panel.id} className="message-block" aria-label={panel.label} data-testid={`block-${panel.pluginId}`}>
+        <section
+          key={panel.id}
+          className="message-block"
+          aria-label={panel.label}
+          data-testid={`block-${panel.pluginId}`}
+        >
           <PanelBody panel={panel} data={data} locked={locked} onAction={onAction} />
         </section>
       ))}

@@ -18,7 +18,8 @@ class FakeServer {
     const path = String(input).replace(/^\/api/, "");
     const method = init?.method ?? "GET";
     this.requests.push({ method, path, body: init?.body ? JSON.parse(String(init.body)) : undefined });
-    const json = (value: unknown, status = 200) => new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json" } });
+    const json = (value: unknown, status = 200) =>
+      new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json" } });
     if (path === "/actions") {
       const next = this.actions.shift();
       if (next === undefined) throw new Error("no answer prepared");
@@ -33,12 +34,34 @@ class FakeServer {
     if (path === "/sessions/s1/plugin-data/quest-log/quests") return json({ items: this.data });
     if (path === "/sessions/s1/abort") return json({ error: "no such route" }, 404);
     if (path === "/sessions/s1/plugins") {
-      return json({ commands: [{ commandId: "c", name: "roll" }], items: [{ id: "narrator", displayName: "The Teller" }] });
+      return json({
+        commands: [{ commandId: "c", name: "roll" }],
+        items: [{ id: "narrator", displayName: "The Teller" }],
+      });
     }
     if (path === "/worlds/bay") return json({ id: "bay", name: "Lantern Bay" });
     if (path.startsWith("/ui-specs")) {
-      const view = { component: "Text", repeat: { statePath: "/entries" }, props: { content: { $item: "value.title" } } };
-      return json({ right: [{ pluginId: "quest-log", specs: [{ id: "q", label: "Quests", dataSource: { namespace: "quests" }, emptyState: { message: "No quests yet" }, view }] }] });
+      const view = {
+        component: "Text",
+        repeat: { statePath: "/entries" },
+        props: { content: { $item: "value.title" } },
+      };
+      return json({
+        right: [
+          {
+            pluginId: "quest-log",
+            specs: [
+              {
+                id: "q",
+                label: "Quests",
+                dataSource: { namespace: "quests" },
+                emptyState: { message: "No quests yet" },
+                view,
+              },
+            ],
+          },
+        ],
+      });
     }
     return json({ error: `no route ${path}`, code: "not_found" }, 404);
   };
@@ -128,11 +151,20 @@ describe("a turn on the page", () => {
 
     server.messages = [
       { id: "m1", turnId: "t1", role: "user", content: "I climb." },
-      { id: "m2", turnId: "t1", role: "assistant", content: "The stair is wet. You climb.", sourcePluginId: "narrator" },
+      {
+        id: "m2",
+        turnId: "t1",
+        role: "assistant",
+        content: "The stair is wet. You climb.",
+        sourcePluginId: "narrator",
+      },
     ];
     server.data = [{ key: "lamp", value: { title: "The ninth lamp" } }];
     await act(async () => {
-      stream?.send("plugin-data.changed", { pluginId: "quest-log", changes: [{ namespace: "quests", key: "lamp", value: { title: "The ninth lamp" }, operation: "set" }] });
+      stream?.send("plugin-data.changed", {
+        pluginId: "quest-log",
+        changes: [{ namespace: "quests", key: "lamp", value: { title: "The ninth lamp" }, operation: "set" }],
+      });
       stream?.send("execution.completed", { committed: true });
       stream?.end();
     });
@@ -157,7 +189,9 @@ describe("a turn on the page", () => {
     expect(banner.textContent).toContain("the model did not answer");
     fireEvent.click(within(banner).getByText("Try again"));
     await waitFor(() => expect(server.requests.filter((request) => request.path === "/actions")).toHaveLength(2));
-    const bodies = server.requests.filter((request) => request.path === "/actions").map((request) => request.body as { requestId: string; payload: unknown });
+    const bodies = server.requests
+      .filter((request) => request.path === "/actions")
+      .map((request) => request.body as { requestId: string; payload: unknown });
     expect(bodies[1]?.payload).toEqual({ content: "I climb." });
     expect(bodies[1]?.requestId).not.toBe(bodies[0]?.requestId);
 
@@ -169,9 +203,28 @@ describe("a turn on the page", () => {
     server.actions.push(new Response(JSON.stringify({ error: "busy", code: "session_busy" }), { status: 409 }));
     await open();
     await say("/roll 6");
-    expect((await screen.findByTestId("error-banner")).textContent).toContain("Another turn of this story is still running");
+    expect((await screen.findByTestId("error-banner")).textContent).toContain(
+      "Another turn of this story is still running",
+    );
     const action = server.requests.find((request) => request.path === "/actions");
     expect(action?.body).toMatchObject({ type: "execute_command", payload: { command: "/roll 6" } });
+  });
+
+  it("shows what a command answered where it was given", async () => {
+    server.messages = [{ id: "m1", turnId: "t0", role: "assistant", content: "It is dark." }];
+    server.actions.push((stream) => {
+      stream.send("command.completed", { ok: true, message: "d6: 4" });
+      stream.send("execution.completed", { committed: true });
+      stream.end();
+    });
+    await open();
+    await say("/roll 6");
+    const note = (await screen.findByText("d6: 4")).closest("[data-role=note]");
+    expect(screen.getByTestId("announcer").textContent).toContain("d6: 4");
+    server.messages.push({ id: "m2", turnId: "t2", role: "assistant", content: "A light comes on." });
+    await act(async () => FakeEventSource.last?.emit("execution.completed", { committed: true }));
+    const later = (await screen.findByText("A light comes on.")).closest("article") as HTMLElement;
+    expect(note?.compareDocumentPosition(later)).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
   });
 
   it("does not lose a turn whose stream was cut: it shows the result when the server tells of it", async () => {

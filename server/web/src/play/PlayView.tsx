@@ -45,15 +45,12 @@ export function PlayView({ sessionId }: { sessionId: string }) {
   const banner = failure && (
     <ErrorBanner
       error={failure.error}
-      {...(failure.error.code === "cut"
-        ? { lead: t("error.cut") }
-        : intent !== undefined && failure.error.code !== "aborted"
-          ? { lead: t("error.turn") }
-          : {})}
+      {...(intent !== undefined && failure.error.code !== "aborted" ? { lead: t("error.turn") } : {})}
       onRetry={intent && !running ? () => void play.run(intent) : undefined}
       onDismiss={() => {
         // What was written must not be lost with the turn.
-        const lost = intent?.type === "send_message" ? intent.content : intent?.type === "execute_command" ? intent.command : "";
+        const lost =
+          intent?.type === "send_message" ? intent.content : intent?.type === "execute_command" ? intent.command : "";
         setDraft((before) => before || lost);
         play.dismissFailure();
       }}
@@ -76,7 +73,13 @@ export function PlayView({ sessionId }: { sessionId: string }) {
       <h1 className="visually-hidden">{worldName || sessionId}</h1>
       <nav className="part-nav" aria-label={t("play.views")}>
         {PARTS.map(([name, key, Icon]) => (
-          <button key={name} type="button" aria-current={part === name ? "true" : undefined} onClick={() => setPart(name)} data-testid={`part-${name}`}>
+          <button
+            key={name}
+            type="button"
+            aria-current={part === name ? "true" : undefined}
+            onClick={() => setPart(name)}
+            data-testid={`part-${name}`}
+          >
             <Icon aria-hidden="true" /> {t(key)}
           </button>
         ))}
@@ -134,14 +137,26 @@ function Announcer({ play, running }: { play: Play; running: boolean }) {
       : t("play.announce.failed");
   }
   return (
-    <p className="visually-hidden" role="status" aria-live="polite" aria-atomic="true" data-testid="announcer" data-turn={live?.requestId}>
+    <p
+      className="visually-hidden"
+      role="status"
+      aria-live="polite"
+      aria-atomic="true"
+      data-testid="announcer"
+      data-turn={live?.requestId}
+    >
       {text}
     </p>
   );
 }
 
 /** What the actions of panels do. The plugin is that of the panel: no parameter can name another. */
-function useViewActions(sessionId: string, play: Play, setDraft: (update: (before: string) => string) => void, toStory: () => void) {
+function useViewActions(
+  sessionId: string,
+  play: Play,
+  setDraft: (update: (before: string) => string) => void,
+  toStory: () => void,
+) {
   const { t } = useI18n();
   const { run } = play;
   return useCallback(

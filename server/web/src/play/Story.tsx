@@ -1,5 +1,15 @@
 import { ArrowDown, Dices, Sparkles } from "lucide-react";
-import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import {
+  Fragment,
+  memo,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type ReactNode,
+} from "react";
 import type { Message } from "../api/types";
 import { useI18n } from "../i18n";
 import { WorldArt } from "../setup/WorldArt";
@@ -52,10 +62,20 @@ export function Story({ play, blocks, banner }: Props) {
     toEnd(false);
   }, [requestId, toEnd]);
 
+  const notesAfter = (messageId: string | undefined) =>
+    notes.filter((note) => note.after === messageId).map((note) => <PageNote key={note.id} note={note} />);
   const begun = messages.length > 0 || live !== undefined || notes.length > 0;
   return (
     <div className="story-frame">
-      <div className="story-scroll" ref={scroller} onScroll={onScroll} tabIndex={0} role="group" aria-label={t("play.story")} data-testid="story">
+      <div
+        className="story-scroll"
+        ref={scroller}
+        onScroll={onScroll}
+        tabIndex={0}
+        role="group"
+        aria-label={t("play.story")}
+        data-testid="story"
+      >
         {/* The story has its own language, which need not be the page's. */}
         <div className="story-column" lang={session?.locale}>
           {world && (
@@ -65,17 +85,22 @@ export function Story({ play, blocks, banner }: Props) {
               {text(world.description) && <p>{text(world.description)}</p>}
             </header>
           )}
+          {notesAfter(undefined)}
           {messages.map((message) => (
-            <StoryMessage key={message.id} message={message} source={sourceName(message.sourcePluginId)} />
-          ))}
-          {notes.map((note) => (
-            <PageNote key={note.id} note={note} />
+            <Fragment key={message.id}>
+              <StoryMessage message={message} source={sourceName(message.sourcePluginId)} />
+              {notesAfter(message.id)}
+            </Fragment>
           ))}
           {live && <Live turn={live} stored={messages} sourceName={sourceName} />}
           {loaded && !begun && session?.phase === "setup" && (
             <div className="story-empty">
               <p>{t("play.notBegun")}</p>
-              <button type="button" className="button button-primary" onClick={() => void play.run({ type: "start_session" })}>
+              <button
+                type="button"
+                className="button button-primary"
+                onClick={() => void play.run({ type: "start_session" })}
+              >
                 <Sparkles aria-hidden="true" /> {t("play.begin")}
               </button>
             </div>
@@ -103,9 +128,18 @@ export function Story({ play, blocks, banner }: Props) {
 
 const StoryMessage = memo(function StoryMessage({ message, source }: { message: Message; source: string | undefined }) {
   const { t } = useI18n();
-  const who = message.role === "user" ? t("play.you") : message.role === "assistant" ? (source ?? t("play.narrator")) : (source ?? t("play.system"));
+  const who =
+    message.role === "user"
+      ? t("play.you")
+      : message.role === "assistant"
+        ? (source ?? t("play.narrator"))
+        : (source ?? t("play.system"));
   return (
-    <article className={`message message-${message.role === "user" || message.role === "system" ? message.role : "assistant"}`} data-testid="story-message" data-role={message.role}>
+    <article
+      className={`message message-${message.role === "user" || message.role === "system" ? message.role : "assistant"}`}
+      data-testid="story-message"
+      data-role={message.role}
+    >
       <h2 className="message-who">{who}</h2>
       <Prose text={message.content} />
     </article>
@@ -144,7 +178,8 @@ interface LiveProps {
 function Live({ turn, stored, sourceName }: LiveProps) {
   const { t } = useI18n();
   // The server may store the player's line before the turn ends, and the list may be read again meanwhile.
-  const known = turn.turnId !== undefined && stored.some((message) => message.turnId === turn.turnId && message.role === "user");
+  const known =
+    turn.turnId !== undefined && stored.some((message) => message.turnId === turn.turnId && message.role === "user");
   const passages = turn.passages.filter((passage) => passage.text !== "");
   return (
     <>
@@ -177,7 +212,9 @@ function Progress({ turn, quiet }: { turn: LiveTurn; quiet: boolean }) {
   const { t, tn } = useI18n();
   const done = turn.runtimes.filter((runtime) => runtime.status !== "running").length;
   const all = turn.runtimeCount === undefined ? undefined : Math.max(turn.runtimeCount, turn.runtimes.length);
-  const runningNow = turn.runtimes.filter((runtime) => runtime.status === "running").map((runtime) => runtime.runtimeId);
+  const runningNow = turn.runtimes
+    .filter((runtime) => runtime.status === "running")
+    .map((runtime) => runtime.runtimeId);
   const label = all === undefined ? tn("play.progressOpen", done) : t("play.progress", { done, all });
   return (
     <div className={`turn-progress${quiet ? " turn-progress-quiet" : ""}`} data-testid="turn-progress">

@@ -24,7 +24,8 @@ export function readComposed(text: string, commands: readonly Command[] | undefi
   if (!match) return { kind: "message", content };
   const word = match[1] ?? "";
   // Without the list (it could not be loaded) the server decides.
-  if (commands && !commands.some((command) => commandWord(command) === word)) return { kind: "unknown-command", word: `/${word}` };
+  if (commands && !commands.some((command) => commandWord(command) === word))
+    return { kind: "unknown-command", word: `/${word}` };
   return { kind: "command", command: content };
 }
 

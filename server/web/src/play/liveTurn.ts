@@ -129,7 +129,9 @@ export function applyFrame(turn: LiveTurn, frame: Frame, now: number): LiveTurn 
         committed,
         error: next.error ?? (committed ? undefined : completionError(payload)),
         runtimes: next.runtimes.map((runtime) =>
-          runtime.status === "running" ? { ...runtime, status: committed ? "completed" : "failed", endedAt: now } : runtime,
+          runtime.status === "running"
+            ? { ...runtime, status: committed ? "completed" : "failed", endedAt: now }
+            : runtime,
         ),
       };
     }
@@ -194,13 +196,16 @@ function endRuntime(
   return {
     ...known,
     // The stored text comes only after the commit, but no more words will.
-    passages: known.passages.map((passage) => (passage.runtimeId === runtimeId ? { ...passage, complete: true } : passage)),
+    passages: known.passages.map((passage) =>
+      passage.runtimeId === runtimeId ? { ...passage, complete: true } : passage,
+    ),
     runtimes: known.runtimes.map((runtime) => {
       if (ended || !matches(runtime)) return runtime;
       ended = true;
       // The server measured the run itself. Frames arrive late and in bunches: the start is moved back when both came at once.
       const endedAt = took === undefined ? now : Math.min(now, runtime.startedAt + took);
-      const startedAt = took === undefined ? runtime.startedAt : Math.max(turn.startedAt, Math.min(runtime.startedAt, now - took));
+      const startedAt =
+        took === undefined ? runtime.startedAt : Math.max(turn.startedAt, Math.min(runtime.startedAt, now - took));
       return {
         ...runtime,
         status,

@@ -52,7 +52,10 @@ export function readChanges(payload: Record<string, unknown>): PluginDataChange[
 }
 
 /** Namespaces that a spec reads: its data source and the bindings beside it, all of the owning plugin. */
-export function specNamespaces(spec: unknown): { main: string | undefined; bindings: [name: string, namespace: string][] } {
+export function specNamespaces(spec: unknown): {
+  main: string | undefined;
+  bindings: [name: string, namespace: string][];
+} {
   const source = own(spec, "dataSource");
   const main = own(source, "namespace");
   const bindings = own(source, "bindings");

@@ -1,7 +1,17 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { ApiError, api, newRequestId, toApiError } from "../api/client";
 import { openEvents, type StreamEvent } from "../api/events";
-import type { ActionRequest, Command, Frame, Message, PluginSummary, Session, TurnRecord, UiSpecs, World } from "../api/types";
+import type {
+  ActionRequest,
+  Command,
+  Frame,
+  Message,
+  PluginSummary,
+  Session,
+  TurnRecord,
+  UiSpecs,
+  World,
+} from "../api/types";
 import { applyFrame, newLiveTurn, type LiveTurn } from "./liveTurn";
 import {
   applyChanges,
@@ -15,7 +25,8 @@ import {
 } from "./pluginData";
 
 /** One thing the player asked for, kept so that it can be tried again. */
-export type Intent = { type: "start_session" } | { type: "send_message"; content: string } | { type: "execute_command"; command: string };
+export type Intent =
+  { type: "start_session" } | { type: "send_message"; content: string } | { type: "execute_command"; command: string };
 
 export interface TurnFailure {
   error: ApiError;
@@ -25,6 +36,8 @@ export interface TurnFailure {
 /** A line of the page itself, not of the story; lasts until the page is left. */
 export interface Note {
   id: number;
+  /** The message that it follows; none when it comes first. */
+  after: string | undefined;
   command: string;
   /** What the command answered, if it said anything. */
   answer: string | undefined;
@@ -87,7 +100,9 @@ export function usePlay(sessionId: string) {
     const answer = await api.uiSpecs(sessionId).catch((): Partial<UiSpecs> => ({}));
     if (!alive.current) return;
     const entries = (list: UiSpecs["right"] | undefined) =>
-      (Array.isArray(list) ? list : []).filter((entry) => typeof entry?.pluginId === "string" && Array.isArray(entry.specs));
+      (Array.isArray(list) ? list : []).filter(
+        (entry) => typeof entry?.pluginId === "string" && Array.isArray(entry.specs),
+      );
     const next: UiSpecs = {
       right: entries(answer.right),
       left: entries(answer.left),
@@ -140,7 +155,11 @@ export function usePlay(sessionId: string) {
       setStopping(false);
       const requestId = newRequestId();
       const userText =
-        intent.type === "send_message" ? intent.content : intent.type === "execute_command" ? intent.command : undefined;
+        intent.type === "send_message"
+          ? intent.content
+          : intent.type === "execute_command"
+            ? intent.command
+            : undefined;
       let turn = newLiveTurn({ requestId, userText, setup: intent.type === "start_session", now: now() });
       setLive(turn);
 
@@ -178,7 +197,8 @@ export function usePlay(sessionId: string) {
       cancelAnimationFrame(painting);
       running.current = false;
       if (!alive.current) return;
-      if (!error && turn.error && (!turn.committed || intent.type === "execute_command")) error = new ApiError(0, turn.error.code, turn.error.message);
+      if (!error && turn.error && (!turn.committed || intent.type === "execute_command"))
+        error = new ApiError(0, turn.error.code, turn.error.message);
       const known = new Set(messagesRef.current.map((message) => message.id));
       const stored = await refresh(true).catch(() => undefined);
       if (!alive.current) return;
@@ -187,7 +207,11 @@ export function usePlay(sessionId: string) {
       if (error) setFailure({ error, intent: error.code === "cut" ? undefined : intent });
       if (!error && intent.type === "execute_command" && !added.some((message) => message.role !== "user")) {
         const topics = turn.events.map((event) => event.topic);
-        setNotes((before) => [...before, { id: before.length, command: intent.command, answer: turn.answer, topics }]);
+        const after = messagesRef.current.at(-1)?.id;
+        setNotes((before) => [
+          ...before,
+          { id: before.length, after, command: intent.command, answer: turn.answer, topics },
+        ]);
       }
       const told = added.filter((message) => message.role === "assistant").map((message) => message.content);
       setFinished({
@@ -225,7 +249,11 @@ export function usePlay(sessionId: string) {
       const { session: stored } = await refresh(false);
       if (!alive.current) return;
       setLoaded(true);
-      if (stored.worldId) void api.world(stored.worldId).then((found) => alive.current && setWorld(found), () => undefined);
+      if (stored.worldId)
+        void api.world(stored.worldId).then(
+          (found) => alive.current && setWorld(found),
+          () => undefined,
+        );
       void api.sessionPlugins(sessionId).then(
         (answer) => {
           if (!alive.current) return;

@@ -20,7 +20,8 @@ export const isUsable = (plugin: PluginSummary): boolean => plugin.hostState !==
 export function PluginPicker({ plugins, recommended, chosen, settings, onToggle, onReset, onSetting }: Props) {
   const { t, tn } = useI18n();
   const asRecommended =
-    plugins.filter((plugin) => chosen.has(plugin.id)).length === recommended.size && [...recommended].every((id) => chosen.has(id));
+    plugins.filter((plugin) => chosen.has(plugin.id)).length === recommended.size &&
+    [...recommended].every((id) => chosen.has(id));
   if (plugins.length === 0) return <p className="muted">{t("setup.plugins.none")}</p>;
   return (
     <>
@@ -64,7 +65,9 @@ function Plugin({ plugin, recommended, on, values, onToggle, onSetting }: Plugin
   const name = text(plugin.displayName) || plugin.id;
   const description = text(plugin.description);
   const usable = isUsable(plugin);
-  const stages = [...new Set((plugin.runtimes ?? []).map((runtime) => runtime.stage).filter((stage) => typeof stage === "string"))];
+  const stages = [
+    ...new Set((plugin.runtimes ?? []).map((runtime) => runtime.stage).filter((stage) => typeof stage === "string")),
+  ];
   const settings = (plugin.userSettings ?? []).filter((setting) => setting.type !== "slot");
   return (
     <li className={`plugin${on ? " plugin-on" : ""}`}>
@@ -90,7 +93,9 @@ function Plugin({ plugin, recommended, on, values, onToggle, onSetting }: Plugin
       </div>
       <div id={`${id}-text`} className="plugin-description">
         {description && <p>{description}</p>}
-        {!usable && <p className="plugin-error">{t("setup.plugins.broken", { error: plugin.error ?? plugin.hostState ?? "" })}</p>}
+        {!usable && (
+          <p className="plugin-error">{t("setup.plugins.broken", { error: plugin.error ?? plugin.hostState ?? "" })}</p>
+        )}
         {stages.length > 0 && (
           <p className="plugin-stages">
             {t("setup.plugins.stages", { stages: stages.map((stage) => stageName(stage, t)).join(" · ") })}
@@ -114,7 +119,15 @@ function Plugin({ plugin, recommended, on, values, onToggle, onSetting }: Plugin
   );
 }
 
-function Setting({ setting, value, onChange }: { setting: UserSetting; value: unknown; onChange(value: unknown): void }) {
+function Setting({
+  setting,
+  value,
+  onChange,
+}: {
+  setting: UserSetting;
+  value: unknown;
+  onChange(value: unknown): void;
+}) {
   const { text } = useI18n();
   const id = useId();
   const label = text(setting.label) || setting.key;
@@ -134,13 +147,25 @@ function Setting({ setting, value, onChange }: { setting: UserSetting; value: un
     switch (setting.type) {
       case "toggle":
         return (
-          <RadixSwitch.Root id={id} className="switch" checked={value === true} onCheckedChange={onChange} {...describedBy}>
+          <RadixSwitch.Root
+            id={id}
+            className="switch"
+            checked={value === true}
+            onCheckedChange={onChange}
+            {...describedBy}
+          >
             <RadixSwitch.Thumb className="switch-thumb" />
           </RadixSwitch.Root>
         );
       case "select":
         return (
-          <select id={id} className="input" value={shown} onChange={(event) => onChange(event.target.value)} {...describedBy}>
+          <select
+            id={id}
+            className="input"
+            value={shown}
+            onChange={(event) => onChange(event.target.value)}
+            {...describedBy}
+          >
             {(setting.options ?? []).map((option) => (
               <option key={option.value} value={option.value}>
                 {text(option.label) || option.value}
@@ -151,7 +176,14 @@ function Setting({ setting, value, onChange }: { setting: UserSetting; value: un
       case "slider":
         return (
           <span className="setting-slider">
-            <input id={id} type="range" {...range} value={shown} onChange={(event) => numeric(event.target.value)} {...describedBy} />
+            <input
+              id={id}
+              type="range"
+              {...range}
+              value={shown}
+              onChange={(event) => numeric(event.target.value)}
+              {...describedBy}
+            />
             <output htmlFor={id}>{shown}</output>
           </span>
         );
@@ -170,10 +202,25 @@ function Setting({ setting, value, onChange }: { setting: UserSetting; value: un
         );
       case "textarea":
         return (
-          <textarea id={id} className="input" rows={3} value={shown} onChange={(event) => onChange(event.target.value)} {...describedBy} />
+          <textarea
+            id={id}
+            className="input"
+            rows={3}
+            value={shown}
+            onChange={(event) => onChange(event.target.value)}
+            {...describedBy}
+          />
         );
       default:
-        return <input id={id} className="input" value={shown} onChange={(event) => onChange(event.target.value)} {...describedBy} />;
+        return (
+          <input
+            id={id}
+            className="input"
+            value={shown}
+            onChange={(event) => onChange(event.target.value)}
+            {...describedBy}
+          />
+        );
     }
   };
   return (

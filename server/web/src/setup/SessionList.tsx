@@ -22,7 +22,8 @@ export function SessionList({ sessions, worlds, onDeleted }: Props) {
   const [doomed, setDoomed] = useState<Session>();
   const [error, setError] = useState<ApiError>();
 
-  const name = (session: Session) => text(worlds.find((world) => world.id === session.worldId)?.name) || session.worldId || session.id;
+  const name = (session: Session) =>
+    text(worlds.find((world) => world.id === session.worldId)?.name) || session.worldId || session.id;
   const stamp = (session: Session) => asDate(session.updatedAt ?? session.createdAt)?.getTime() ?? 0;
   const sorted = [...sessions].sort((a, b) => stamp(b) - stamp(a)).slice(0, MAX_SHOWN);
   const format = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
@@ -61,7 +62,9 @@ export function SessionList({ sessions, worlds, onDeleted }: Props) {
                     {name(session)}
                   </span>
                   <span className="session-facts">
-                    {session.phase === "setup" ? t("sessions.setup") : tn("sessions.turns", session.completedPlayerTurns ?? 0)}
+                    {session.phase === "setup"
+                      ? t("sessions.setup")
+                      : tn("sessions.turns", session.completedPlayerTurns ?? 0)}
                     {date && <> · {format.format(date)}</>}
                   </span>
                   <ChevronRight className="session-arrow" aria-hidden="true" />

@@ -31,7 +31,12 @@ function worldLocales(world: World | undefined): string[] {
 function suggestedLocale(world: World | undefined, ui: string): string | undefined {
   const locales = worldLocales(world);
   const language = ui.split("-")[0];
-  return locales.find((locale) => locale === ui) ?? locales.find((locale) => locale.split("-")[0] === language) ?? world?.locale ?? locales[0];
+  return (
+    locales.find((locale) => locale === ui) ??
+    locales.find((locale) => locale.split("-")[0] === language) ??
+    world?.locale ??
+    locales[0]
+  );
 }
 
 export function SetupView() {
@@ -60,7 +65,11 @@ export function SetupView() {
   const load = useCallback(async () => {
     setLoadError(undefined);
     try {
-      const [foundWorlds, foundPlugins, foundSessions] = await Promise.all([api.worlds(), api.plugins(), api.sessions()]);
+      const [foundWorlds, foundPlugins, foundSessions] = await Promise.all([
+        api.worlds(),
+        api.plugins(),
+        api.sessions(),
+      ]);
       setWorlds(foundWorlds);
       setPlugins(foundPlugins);
       setSessions(foundSessions);
@@ -79,7 +88,12 @@ export function SetupView() {
   const chooseWorld = (id: string) => {
     setWorldId(id);
     setStoryLocale(undefined);
-    setChosen(recommendedFor(worlds?.find((entry) => entry.id === id), usable));
+    setChosen(
+      recommendedFor(
+        worlds?.find((entry) => entry.id === id),
+        usable,
+      ),
+    );
   };
 
   const locales = worldLocales(world);
@@ -233,7 +247,9 @@ export function SetupView() {
               </select>
             </div>
           )}
-          {startError && <ErrorBanner error={startError} onRetry={() => void start()} onDismiss={() => setStartError(undefined)} />}
+          {startError && (
+            <ErrorBanner error={startError} onRetry={() => void start()} onDismiss={() => setStartError(undefined)} />
+          )}
           {nothingOn && (
             <p className="muted" role="status">
               {t("setup.needPlugin")}
@@ -276,7 +292,12 @@ function AboutWorld({ world, onClose }: { world: World | undefined; onClose(): v
     };
   }, [world]);
   return (
-    <Dialog open={world !== undefined} onOpenChange={onClose} title={text(world?.name)} description={text(world?.description)}>
+    <Dialog
+      open={world !== undefined}
+      onOpenChange={onClose}
+      title={text(world?.name)}
+      description={text(world?.description)}
+    >
       {full ? <Prose text={text(full.lore) || t("setup.world.noLore")} /> : <p className="muted">{t("app.loading")}</p>}
     </Dialog>
   );

@@ -29,7 +29,10 @@ function ridge(next: () => number, width: number, base: number, rise: number): s
   for (let step = 0; step <= steps; step++) {
     const x = (step / steps) * width;
     const wave =
-      Math.sin(step * 0.35 + a) * 0.5 + Math.sin(step * 0.8 + b) * 0.3 + Math.sin(step * 1.9 + c) * 0.14 + (next() - 0.5) * 0.08;
+      Math.sin(step * 0.35 + a) * 0.5 +
+      Math.sin(step * 0.8 + b) * 0.3 +
+      Math.sin(step * 1.9 + c) * 0.14 +
+      (next() - 0.5) * 0.08;
     points.push(`${x.toFixed(1)},${(base - wave * rise).toFixed(1)}`);
   }
   return `M0,${HEIGHT} L${points.join(" L")} L${width},${HEIGHT} Z`;
@@ -61,19 +64,35 @@ export function WorldArt({ id, tags = [], wide = false }: { id: string; tags?: s
     const layers = [0, 1, 2].map((depth) => {
       const base = 74 + depth * 20;
       return {
-        d: kind === "city" && depth > 0 ? skyline(next, width, base + 16, 46 - depth * 8) : ridge(next, width, base, kind === "sea" ? 9 : 24 - depth * 5),
+        d:
+          kind === "city" && depth > 0
+            ? skyline(next, width, base + 16, 46 - depth * 8)
+            : ridge(next, width, base, kind === "sea" ? 9 : 24 - depth * 5),
         fill: `oklch(${0.56 - depth * 0.14} ${0.06 + depth * 0.008} ${hue})`,
       };
     });
-    const stars = Array.from({ length: width / 20 }, () => ({ x: next() * width, y: next() * 56, r: 0.4 + next() * 0.7 }));
-    const waves = Array.from({ length: width / 25 }, () => ({ x: next() * width, y: 92 + next() * 36, w: 14 + next() * 46 }));
+    const stars = Array.from({ length: width / 20 }, () => ({
+      x: next() * width,
+      y: next() * 56,
+      r: 0.4 + next() * 0.7,
+    }));
+    const waves = Array.from({ length: width / 25 }, () => ({
+      x: next() * width,
+      y: 92 + next() * 36,
+      w: 14 + next() * 46,
+    }));
     const tower = width * (0.12 + next() * 0.55);
     return { kind, hue, warm, sun, layers, stars, waves, tower };
   }, [id, tags, width]);
   const { hue, warm, sun } = art;
   const gradient = useId();
   return (
-    <svg className="world-art" viewBox={`0 0 ${width} ${HEIGHT}`} preserveAspectRatio="xMidYMid slice" aria-hidden="true">
+    <svg
+      className="world-art"
+      viewBox={`0 0 ${width} ${HEIGHT}`}
+      preserveAspectRatio="xMidYMid slice"
+      aria-hidden="true"
+    >
       <defs>
         <linearGradient id={gradient} x1="0" y1="0" x2="0" y2="1">
           <stop offset="0" stopColor={`oklch(0.42 0.075 ${hue + 20})`} />

@@ -42,7 +42,12 @@ function block(selector: string): Map<string, string> {
   const start = css.indexOf(selector);
   expect(start, selector).toBeGreaterThanOrEqual(0);
   const body = css.slice(css.indexOf("{", start) + 1, css.indexOf("}", start));
-  return new Map([...body.matchAll(/--(?:covel|ui)-([\w-]+):\s*([^;]+);/g)].map((match) => [match[1] ?? "", (match[2] ?? "").trim()]));
+  return new Map(
+    [...body.matchAll(/--(?:covel|ui)-([\w-]+):\s*([^;]+);/g)].map((match) => [
+      match[1] ?? "",
+      (match[2] ?? "").trim(),
+    ]),
+  );
 }
 
 function luminance(color: string): number {

@@ -42,7 +42,12 @@ interface StageHead {
 }
 
 /** Vertical places of stage headings and rows. */
-function layout(groups: readonly LayerGroup[]): { heads: StageHead[]; lines: Line[]; bands: { y: number; height: number; group: LayerGroup }[]; height: number } {
+function layout(groups: readonly LayerGroup[]): {
+  heads: StageHead[];
+  lines: Line[];
+  bands: { y: number; height: number; group: LayerGroup }[];
+  height: number;
+} {
   const heads: StageHead[] = [];
   const lines: Line[] = [];
   const bands: { y: number; height: number; group: LayerGroup }[] = [];
@@ -124,7 +129,10 @@ export function Gantt({ timeline, toScale }: Props) {
         ))}
         {bands.map(({ y, height: tall, group }, index) => {
           const left = x(group.start);
-          const right = Math.max(x(group.end), left + (group.rows.some((row) => row.status === "skipped") ? 12 : MIN_BAR));
+          const right = Math.max(
+            x(group.end),
+            left + (group.rows.some((row) => row.status === "skipped") ? 12 : MIN_BAR),
+          );
           const roomAfter = plotLeft + plotWidth - right > 48;
           return (
             <g key={index}>
@@ -141,7 +149,16 @@ export function Gantt({ timeline, toScale }: Props) {
           );
         })}
         {lines.map(({ y, row }) => (
-          <Bar key={row.key} row={row} y={y} x={x(row.start)} width={x(row.end) - x(row.start)} patterns={id} labelWidth={labelWidth} edge={width} />
+          <Bar
+            key={row.key}
+            row={row}
+            y={y}
+            x={x(row.start)}
+            width={x(row.end) - x(row.start)}
+            patterns={id}
+            labelWidth={labelWidth}
+            edge={width}
+          />
         ))}
       </svg>
     </div>
@@ -189,7 +206,14 @@ function Bar({ row, x, y, width, patterns, labelWidth, edge }: BarProps) {
         <line className="gantt-skip" x1={x} x2={x + Math.max(10, drawn)} y1={middle} y2={middle} />
       ) : (
         <>
-          <rect className="gantt-bar" x={x} y={middle - BAR / 2} width={drawn} height={BAR} rx={Math.min(3.5, drawn / 2)} />
+          <rect
+            className="gantt-bar"
+            x={x}
+            y={middle - BAR / 2}
+            width={drawn}
+            height={BAR}
+            rx={Math.min(3.5, drawn / 2)}
+          />
           {(row.status === "failed" || row.status === "running" || row.status === "deferred") && (
             <rect
               x={x}

@@ -34,7 +34,9 @@ export function TimelineTable({ timeline, caption }: { timeline: Timeline; capti
               <td className="num">{row.layer}</td>
               <th scope="row">
                 {shortRuntime(row.runtimeId, row.pluginId)}
-                {row.pluginId && row.pluginId !== row.runtimeId && <span className="table-plugin"> {row.pluginId}</span>}
+                {row.pluginId && row.pluginId !== row.runtimeId && (
+                  <span className="table-plugin"> {row.pluginId}</span>
+                )}
               </th>
               <td>
                 <span className={`status status-${row.status}`}>{t(`status.${row.status}`)}</span>

@@ -74,7 +74,12 @@ export function TurnTimeline({ turns, live }: Props) {
           <Maximize2 aria-hidden="true" />
         </button>
       </header>
-      <div className="timeline-body" tabIndex={shown ? 0 : undefined} role={shown ? "group" : undefined} aria-labelledby={shown ? titleId : undefined}>
+      <div
+        className="timeline-body"
+        tabIndex={shown ? 0 : undefined}
+        role={shown ? "group" : undefined}
+        aria-labelledby={shown ? titleId : undefined}
+      >
         {shown ? (
           <Body timeline={shown} asTable={asTable} toScale={toScale} onAsTable={setAsTable} onToScale={setToScale} />
         ) : (
@@ -100,7 +105,8 @@ export function useTurnName(): (timeline: Timeline) => string {
     if (!timeline.committed) return t("timeline.notCommitted");
     if (timeline.kind === "setup") return t("timeline.setup");
     if (timeline.kind === "opening") return t("timeline.opening");
-    if (timeline.logicalTurn !== undefined && timeline.kind === "turn") return t("timeline.turn", { n: timeline.logicalTurn });
+    if (timeline.logicalTurn !== undefined && timeline.kind === "turn")
+      return t("timeline.turn", { n: timeline.logicalTurn });
     return timeline.turnId.slice(0, 12);
   };
 }
@@ -119,11 +125,23 @@ function TurnChooser({ shown, canGoBack, canGoOn, onBack, onNext }: ChooserProps
   if (!shown) return <span className="spacer" />;
   return (
     <div className="turn-chooser">
-      <button type="button" className="icon-button" aria-label={t("timeline.previous")} disabled={!canGoBack} onClick={onBack}>
+      <button
+        type="button"
+        className="icon-button"
+        aria-label={t("timeline.previous")}
+        disabled={!canGoBack}
+        onClick={onBack}
+      >
         <ChevronLeft aria-hidden="true" />
       </button>
       <span className={`turn-name${shown.live ? " turn-live" : ""}`}>{turnName(shown)}</span>
-      <button type="button" className="icon-button" aria-label={t("timeline.next")} disabled={!canGoOn} onClick={onNext}>
+      <button
+        type="button"
+        className="icon-button"
+        aria-label={t("timeline.next")}
+        disabled={!canGoOn}
+        onClick={onNext}
+      >
         <ChevronRight aria-hidden="true" />
       </button>
     </div>
@@ -153,7 +171,12 @@ function Body({ timeline, asTable, both = false, toScale, onAsTable, onToScale }
             <button type="button" aria-pressed={!asTable} onClick={() => onAsTable(false)}>
               {t("timeline.picture")}
             </button>
-            <button type="button" aria-pressed={asTable} onClick={() => onAsTable(true)} data-testid="timeline-as-table">
+            <button
+              type="button"
+              aria-pressed={asTable}
+              onClick={() => onAsTable(true)}
+              data-testid="timeline-as-table"
+            >
               {t("timeline.table")}
             </button>
           </div>
@@ -171,7 +194,9 @@ function Body({ timeline, asTable, both = false, toScale, onAsTable, onToScale }
         )}
         <span className="timeline-total muted">
           {t("timeline.total", { duration: duration(timeline.total, locale) })}
-          {!timeline.live && !timeline.committed && <strong className="not-kept"> · {t("timeline.notCommitted")}</strong>}
+          {!timeline.live && !timeline.committed && (
+            <strong className="not-kept"> · {t("timeline.notCommitted")}</strong>
+          )}
         </span>
       </div>
       <Events events={timeline.events} />
@@ -224,7 +249,9 @@ function Legend() {
             ) : (
               <>
                 <rect className="gantt-bar" x={18} y={2} width={24} height={12} rx={3} />
-                {status !== "completed" && <rect x={18} y={2} width={24} height={12} rx={3} fill={`url(#${id}-${status})`} />}
+                {status !== "completed" && (
+                  <rect x={18} y={2} width={24} height={12} rx={3} fill={`url(#${id}-${status})`} />
+                )}
               </>
             )}
           </svg>

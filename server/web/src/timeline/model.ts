@@ -79,7 +79,13 @@ export function fromRecord(record: TurnRecord): Timeline {
   const setup = record.origin === "setup" || (rows.length > 0 && rows.every((row) => row.stage === "setup"));
   return {
     turnId: record.turnId,
-    kind: setup ? "setup" : record.origin === "continuation" ? "opening" : record.logicalTurn === undefined ? "other" : "turn",
+    kind: setup
+      ? "setup"
+      : record.origin === "continuation"
+        ? "opening"
+        : record.logicalTurn === undefined
+          ? "other"
+          : "turn",
     logicalTurn: record.logicalTurn,
     live: false,
     committed: record.committed !== false,
@@ -91,20 +97,18 @@ export function fromRecord(record: TurnRecord): Timeline {
 
 export function fromLive(turn: LiveTurn, now: number): Timeline {
   const since = (at: number) => Math.max(0, Math.round((at - turn.startedAt) * 1_000));
-  const rows = turn.runtimes.map(
-    (runtime): Row => ({
-      key: runtime.key,
-      runtimeId: runtime.runtimeId,
-      pluginId: runtime.pluginId,
-      stage: runtime.stage,
-      layer: runtime.layer,
-      status: runtime.status,
-      start: since(runtime.startedAt),
-      end: since(runtime.endedAt ?? now),
-      reason: runtime.reason,
-      error: runtime.error,
-    }),
-  );
+  const rows = turn.runtimes.map((runtime): Row => ({
+    key: runtime.key,
+    runtimeId: runtime.runtimeId,
+    pluginId: runtime.pluginId,
+    stage: runtime.stage,
+    layer: runtime.layer,
+    status: runtime.status,
+    start: since(runtime.startedAt),
+    end: since(runtime.endedAt ?? now),
+    reason: runtime.reason,
+    error: runtime.error,
+  }));
   rows.sort(compareRows);
   return {
     turnId: turn.turnId ?? turn.requestId,

@@ -57,10 +57,12 @@ describe("applyFrame", () => {
 
   it("keeps a command's answer, and takes a refused command as an error", () => {
     expect(play([[1, frame("command.completed", { ok: true, message: "d6: 3" })]]).answer).toBe("d6: 3");
-    expect(play([[1, frame("command.completed", { ok: false, code: "no-dice", message: "none left" })]]).error).toEqual({
-      code: "no-dice",
-      message: "none left",
-    });
+    expect(play([[1, frame("command.completed", { ok: false, code: "no-dice", message: "none left" })]]).error).toEqual(
+      {
+        code: "no-dice",
+        message: "none left",
+      },
+    );
   });
 
   it("ends a passage with its runtime and prefers the finer measure of time", () => {
@@ -109,7 +111,15 @@ describe("timeline model", () => {
         { runtimeId: "z", pluginId: "p", stage: "audit", layer: 0, status: "completed", startedMicros: 800 },
         { runtimeId: "b", pluginId: "p", stage: "pre-turn", layer: 1, status: "skipped", startedMicros: 50 },
         { runtimeId: "a", pluginId: "p", stage: "pre-turn", layer: 0, status: "failed", error: "x" },
-        { runtimeId: "n", pluginId: "p", stage: "narrative", layer: 0, status: "completed", startedMicros: 60, durationMicros: 700 },
+        {
+          runtimeId: "n",
+          pluginId: "p",
+          stage: "narrative",
+          layer: 0,
+          status: "completed",
+          startedMicros: 60,
+          durationMicros: 700,
+        },
       ],
     });
     expect(timeline.rows.map((row) => row.runtimeId)).toEqual(["a", "b", "n", "z"]);
@@ -130,12 +140,24 @@ describe("timeline model", () => {
       logicalTurn: 1,
       runtimes: [
         { runtimeId: "diary", pluginId: "w", stage: "event", layer: 0, depth: 2, status: "success", startedMicros: 9 },
-        { runtimeId: "forecast", pluginId: "w", stage: "event", layer: 0, depth: 1, status: "success", startedMicros: 8 },
+        {
+          runtimeId: "forecast",
+          pluginId: "w",
+          stage: "event",
+          layer: 0,
+          depth: 1,
+          status: "success",
+          startedMicros: 8,
+        },
         { runtimeId: "audit", pluginId: "w", stage: "audit", layer: 0, status: "success", startedMicros: 7 },
       ],
     });
     expect(timeline.kind).toBe("opening");
-    expect(timeline.rows.map((row) => [row.runtimeId, row.layer])).toEqual([["audit", 0], ["forecast", 0], ["diary", 1]]);
+    expect(timeline.rows.map((row) => [row.runtimeId, row.layer])).toEqual([
+      ["audit", 0],
+      ["forecast", 0],
+      ["diary", 1],
+    ]);
   });
 
   it("lets running bars grow with the clock", () => {

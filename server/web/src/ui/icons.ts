@@ -83,8 +83,6 @@ const ICONS = new Map<string, LucideIcon>([
 /** The icon of an allowed name, `kebab-case` or `PascalCase`; none for any other. */
 export function iconNamed(name: unknown): LucideIcon | undefined {
   if (typeof name !== "string" || name.length > 40) return undefined;
-  const kebab = name
-    .replace(/([a-z])([A-Z0-9])/g, "$1-$2")
-    .toLowerCase();
+  const kebab = name.replace(/([a-z])([A-Z0-9])/g, "$1-$2").toLowerCase();
   return ICONS.get(kebab);
 }

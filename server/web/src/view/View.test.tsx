@@ -56,7 +56,11 @@ describe("View", () => {
   });
 
   it("shows a notice for an unknown component and draws the rest", () => {
-    show([{ component: "Hologram" }, { component: "__proto__" }, { component: "Text", props: { content: "still here" } }]);
+    show([
+      { component: "Hologram" },
+      { component: "__proto__" },
+      { component: "Text", props: { content: "still here" } },
+    ]);
     expect(screen.getAllByTestId("view-unknown")).toHaveLength(2);
     expect(screen.getByText("still here")).toBeTruthy();
   });
@@ -65,10 +69,12 @@ describe("View", () => {
     const attack = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
     const { container } = show({
       component: "Stack",
-      children: ["Text", "Prose", "EntryCard", "Alert", "Badge", "Button", "Choice", "PlayerMessage"].map((component) => ({
-        component,
-        props: { content: attack, title: attack, label: attack, message: attack, color: attack, variant: attack },
-      })),
+      children: ["Text", "Prose", "EntryCard", "Alert", "Badge", "Button", "Choice", "PlayerMessage"].map(
+        (component) => ({
+          component,
+          props: { content: attack, title: attack, label: attack, message: attack, color: attack, variant: attack },
+        }),
+      ),
     });
     expect(container.querySelector("img, script, iframe, a")).toBeNull();
     expect(container.textContent).toContain("<script>");
@@ -79,11 +85,36 @@ describe("View", () => {
 
   it("survives every component with props of every wrong kind", () => {
     const values = [null, 1, "x", true, [], [[]], {}, { a: { b: 1 } }, [null, { value: {} }]];
-    const names = ["gap", "cols", "content", "label", "tags", "title", "items", "fields", "titleField", "descriptionFields"];
-    const more = ["badgeFields", "value", "max", "tabs", "options", "counts", "checked", "rows", "level", "name", "icon"];
+    const names = [
+      "gap",
+      "cols",
+      "content",
+      "label",
+      "tags",
+      "title",
+      "items",
+      "fields",
+      "titleField",
+      "descriptionFields",
+    ];
+    const more = [
+      "badgeFields",
+      "value",
+      "max",
+      "tabs",
+      "options",
+      "counts",
+      "checked",
+      "rows",
+      "level",
+      "name",
+      "icon",
+    ];
     const props = (value: unknown) => Object.fromEntries([...names, ...more].map((name) => [name, value]));
     for (const value of values) {
-      const { unmount, container } = show([...COMPONENTS.keys()].map((component) => ({ component, props: props(value) })));
+      const { unmount, container } = show(
+        [...COMPONENTS.keys()].map((component) => ({ component, props: props(value) })),
+      );
       expect(container.textContent).not.toContain("could not be drawn");
       unmount();
     }
@@ -106,7 +137,13 @@ describe("View", () => {
   it("switches tabs with the content that depends on them", () => {
     const view = {
       component: "Tabs",
-      props: { value: { $bindState: "/tab" }, tabs: [{ value: "a", label: "Open" }, { value: "b", label: "Done" }] },
+      props: {
+        value: { $bindState: "/tab" },
+        tabs: [
+          { value: "a", label: "Open" },
+          { value: "b", label: "Done" },
+        ],
+      },
       children: [{ component: "Text", visible: { $state: "/tab", eq: "b" }, props: { content: "all done" } }],
     };
     show(view, { tab: "a" });

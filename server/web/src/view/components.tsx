@@ -250,7 +250,10 @@ function Bar({ node, role }: { node: ViewNode; role: "meter" | "progressbar" }) 
         aria-valuenow={Math.min(max, Math.max(0, value))}
         aria-valuetext={`${show(value)} / ${show(max)}`}
       >
-        <div className={`v-bar-fill${role === "meter" && part <= 0.25 ? " v-bar-low" : ""}`} style={{ width: `${part * 100}%` }} />
+        <div
+          className={`v-bar-fill${role === "meter" && part <= 0.25 ? " v-bar-low" : ""}`}
+          style={{ width: `${part * 100}%` }}
+        />
       </div>
     </div>
   );
@@ -537,7 +540,10 @@ function PlayerMessage({ node }: ComponentProps) {
 }
 
 /** The components that a view may name. A map: names from data never reach an object's prototype. */
-export const COMPONENTS: ReadonlyMap<string, ComponentType<ComponentProps>> = new Map<string, ComponentType<ComponentProps>>([
+export const COMPONENTS: ReadonlyMap<string, ComponentType<ComponentProps>> = new Map<
+  string,
+  ComponentType<ComponentProps>
+>([
   ["Stack", Stack],
   ["Row", Row],
   ["Grid", Grid],

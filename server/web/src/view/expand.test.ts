@@ -9,7 +9,12 @@ const names = (view: unknown, state: unknown) =>
 
 describe("expandView", () => {
   it("repeats over lists and records, with item, index and nested lists", () => {
-    const state = { quests: [{ title: "Lamp", steps: ["oil", "wick"] }, { title: "Bell", steps: [] }] };
+    const state = {
+      quests: [
+        { title: "Lamp", steps: ["oil", "wick"] },
+        { title: "Bell", steps: [] },
+      ],
+    };
     const view = {
       component: "Card",
       repeat: { statePath: "/quests", key: "title" },
@@ -62,8 +67,7 @@ describe("expandView", () => {
     };
     const result = expandView(nested, { l: Array(150).fill(0) }, "en");
     expect(result.truncated).toBe(true);
-    const size = (nodes: typeof result.roots): number =>
-      nodes.reduce((sum, node) => sum + 1 + size(node.children), 0);
+    const size = (nodes: typeof result.roots): number => nodes.reduce((sum, node) => sum + 1 + size(node.children), 0);
     expect(size(result.roots)).toBeLessThanOrEqual(MAX_NODES);
   });
 

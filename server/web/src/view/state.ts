@@ -39,7 +39,5 @@ export function sameData(a: unknown, b: unknown, depth = 0): boolean {
   const left = Object.keys(a);
   const right = Object.keys(b);
   if (left.length !== right.length) return false;
-  return left.every(
-    (key) => Object.hasOwn(b, key) && sameData((a as Dict)[key], (b as Dict)[key], depth + 1),
-  );
+  return left.every((key) => Object.hasOwn(b, key) && sameData((a as Dict)[key], (b as Dict)[key], depth + 1));
 }
