@@ -146,6 +146,17 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_the_readme_is_right() {
+        let readme = include_str!("../README.md");
+        let example = readme.split("```toml\n").nth(1).unwrap();
+        let example = example.split("```").next().unwrap();
+        let config = parse(Path::new("/srv/covel.toml"), example).unwrap();
+        assert_eq!(config.bind, DEFAULT_BIND);
+        assert_eq!(config.hosts, ["tales.example"]);
+        assert_eq!(config.worlds, [PathBuf::from("/srv/plugins/worlds")]);
+    }
+
+    #[test]
     fn an_empty_file_is_the_default() {
         let config = parse(Path::new("covel.toml"), "").unwrap();
         assert_eq!((config.bind, config.data_dir), (DEFAULT_BIND, None));

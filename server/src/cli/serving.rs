@@ -10,6 +10,7 @@ use std::{
 use covel_exec::{Engine, EngineOptions, SystemAmbient};
 use covel_model::SharedGateway;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     DONE, Streams,
@@ -132,7 +133,16 @@ async fn start(
         broken(&loaded),
     );
     // Handlers first: a signal that comes right after the address is printed must not kill a turn.
-    let stop = Signals::install()?;
+    let mut signals = Signals::install()?;
+    let stop = CancellationToken::new();
+    let (stopping, running) = (stop.clone(), Arc::clone(&state.running));
+    let watcher = tokio::spawn(async move {
+        signals.next().await;
+        stopping.cancel();
+        // Whoever asks twice does not want to wait for the turns.
+        signals.next().await;
+        running.cancel_all();
+    });
     let url = format!("http://{address}/");
     if plan.json {
         streams.document(&json!({ "address": url, "dataDir": plan.data_dir, "models": models }))?;
@@ -142,12 +152,13 @@ async fn start(
             plan.data_dir.display()
         ));
     }
-    let drained = serve::serve(listener, state, stop.first())
+    let drained = serve::serve(listener, state, stop.cancelled_owned())
         .await
         .map_err(|error| ServerError::Bind {
             address: address.to_string(),
             message: error.to_string(),
         })?;
+    watcher.abort();
     if !drained {
         streams.complain("covel: turns that did not finish in time were cancelled");
     }
@@ -203,7 +214,7 @@ impl Signals {
     }
 
     #[cfg(unix)]
-    async fn first(mut self) {
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -216,7 +227,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    async fn first(self) {
+    async fn next(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -126,6 +126,45 @@ fn a_process_killed_in_a_turn_leaves_it_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_told_stop_lets_the_running_turn_finish() {
+    use std::io::{Read, Write};
+    let folder = tempfile::tempdir().unwrap();
+    let mut served = Served::play(folder.path());
+    let world = served.json("GET", "/api/worlds", None)["items"][0]["id"].clone();
+    served.json(
+        "POST",
+        "/api/sessions",
+        Some(&json!({ "id": "s", "worldId": world })),
+    );
+    let body = json!({ "requestId": "r", "type": "send_message", "sessionId": "s", "payload": { "content": "I run." } })
+        .to_string();
+    let mut stream = std::net::TcpStream::connect(&served.address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "POST /api/actions HTTP/1.1\r\nHost: {}\r\nContent-Length: {length}\r\n\r\n{body}",
+        served.address
+    )
+    .unwrap();
+    let mut seen = String::new();
+    let mut piece = [0; 512];
+    while !seen.contains("narrative.delta") {
+        let read = stream.read(&mut piece).unwrap();
+        seen.push_str(&String::from_utf8_lossy(&piece[..read]));
+    }
+    served.signal("INT");
+    stream.read_to_string(&mut seen).unwrap();
+    assert!(
+        seen.contains("execution.completed") && seen.contains(r#""committed":true"#),
+        "{seen}"
+    );
+    assert!(served.child.wait().unwrap().success());
+    let served = Served::play(folder.path());
+    let session = served.json("GET", "/api/sessions/s", None);
+    assert_eq!(session["completedPlayerTurns"], 1);
+}
+
+#[test]
 fn serve_reads_its_file_and_serves_what_it_names() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("covel.toml");
