@@ -12,13 +12,16 @@ use covel_abi::{Generation, ToolInfo};
 use covel_graph::{
     PluginId, RuntimeIx,
     archive::PlanHandle,
-    fragment::{Fragment, RuntimeDecl},
+    fragment::{Fragment, RuntimeDecl, Visibility},
     layer::LayerCache,
     package::Package,
     schema::Validator,
 };
 
-use crate::{document::ErrorInfo, native::NativePackage};
+use crate::{
+    document::ErrorInfo,
+    native::{NativePackage, NativeRuntime},
+};
 
 /// A published package version: its fragment, its code, its compiled schemas.
 pub struct LoadedPackage {
@@ -107,6 +110,8 @@ pub struct ActivePlan {
     pub packages: Vec<Arc<LoadedPackage>>,
     /// Layerings already computed.
     pub layers: Arc<LayerCache>,
+    /// Native runtimes that run where the turn is driven and bind no inputs, by index.
+    pub light: Vec<Option<Arc<dyn NativeRuntime>>>,
     /// Topic -> who declares its schema.
     topic_owner: HashMap<String, usize>,
     /// Contract -> who declares its schema.
@@ -134,7 +139,8 @@ impl ActivePlan {
             .enumerate()
             .map(|(ix, row)| (row.id.as_str().to_owned(), RuntimeIx(u32::try_from(ix).unwrap_or(u32::MAX))))
             .collect();
-        Self { plan, digest, packages, layers: Arc::new(LayerCache::default()), topic_owner, contract_owner, by_id }
+        let light = light_runtimes(&plan, &packages);
+        Self { light, plan, digest, packages, layers: Arc::new(LayerCache::default()), topic_owner, contract_owner, by_id }
     }
 
     /// Index of a runtime by id.
@@ -223,6 +229,19 @@ impl ActivePlan {
             Err(message) => Err(format!("the schema of {contract:?} does not compile: {message}")),
         }
     }
+}
+
+fn light_runtimes(plan: &PlanHandle, packages: &[Arc<LoadedPackage>]) -> Vec<Option<Arc<dyn NativeRuntime>>> {
+    plan.runtimes
+        .iter()
+        .map(|row| {
+            let package = &packages[row.plugin.to_native() as usize];
+            let decl = &package.fragment().runtimes[row.local.to_native() as usize];
+            let handler = package.native.as_ref()?.handlers.get(&decl.id)?;
+            let light = decl.inputs.is_empty() && decl.visibility != Visibility::Story && !handler.is_heavy();
+            light.then(|| Arc::clone(handler))
+        })
+        .collect()
 }
 
 /// Compiles JSON Schema text.

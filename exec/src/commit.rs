@@ -19,7 +19,7 @@ use crate::{
     ambient::{Ambient, iso_time},
     core::{PhaseKind, Status},
     document::{DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
-    execution::Walked,
+    walked::Walked,
     inputs::EXPORT_OWNER,
     ops,
     overlay::{DataOp, DataWrite},
@@ -119,7 +119,7 @@ pub fn precondition(walked: &Walked) -> Option<ErrorInfo> {
         let failed = walked.core.status(*runtime) == Status::Failed;
         if failed && is_story(&walked.shared.plan, *runtime) {
             let id = walked.shared.plan.runtime_id(*runtime);
-            let error = walked.slots[runtime.index()].result.as_ref().and_then(|result| result.error.clone());
+            let error = walked.slots[runtime.index()].result().and_then(|result| result.error.clone());
             let (code, message) = error.map_or_else(
                 || ("story-failed".to_owned(), String::new()),
                 |error| (error.code, error.message),
@@ -138,7 +138,7 @@ impl CommitPlan {
         let mut units = Vec::new();
         let mut setup = Vec::new();
         for runtime in &walked.order {
-            let Some(result) = &walked.slots[runtime.index()].result else { continue };
+            let Some(result) = walked.slots[runtime.index()].result() else { continue };
             let is_setup = matches!(
                 walked.core.phase_kind(walked.core.place(*runtime)),
                 Some(PhaseKind::Stage(Stage::Setup))
@@ -431,7 +431,7 @@ pub fn setup_state(walked: &Walked, runtime: RuntimeIx) -> (String, SetupState) 
         Some(SetupState::Pending { attempts, plugin_version: before, .. }) if *before == plugin_version => *attempts,
         _ => 0,
     } + 1;
-    let result = walked.slots[runtime.index()].result.as_ref();
+    let result = walked.slots[runtime.index()].result();
     let done = result.is_some_and(|result| {
         result.guard_skip || (result.status == RuntimeStatus::Success && result.completion_done)
     });

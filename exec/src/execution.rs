@@ -4,7 +4,7 @@
 //! pool), agents run as futures. Writes of a layer become visible when the core has moved on to the next one, in
 //! plan order, whatever finished first (invariant 3).
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::OnceCell, sync::Arc, time::Duration};
 
 use covel_abi::{Call, CallContext, CallError, CallHost, CallLimits, CallOutput, CallRequest, CallTarget, JsHost};
 use covel_graph::{
@@ -13,43 +13,33 @@ use covel_graph::{
     plan::NONE,
 };
 use covel_model::SharedGateway;
-use fixedbitset::FixedBitSet;
 use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     active::{LoadedPackage, check},
     agent::{self, AgentRun},
     call_host::{Buffered, RuntimeCall, Shared},
     core::{Action, ChainLimit, Ended, PhaseKind, TurnCore},
-    document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus},
+    document::{ErrorInfo, RuntimeStatus},
     event::Emitter,
     inputs::{self, Binding},
     limits::{MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
-    native::{NativeContext, NativeRuntime, native_result},
+    native::{NativeContext, NativeOutput, NativeRuntime, native_result},
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay},
     requests,
     results::{RuntimeResult, from_guard, from_handler},
     tools::base_fields,
+    walked::{Slot, Walked},
 };
 
 /// Wall-clock limit of a handler or guard whose manifest sets none, milliseconds.
 const DEFAULT_FUNCTION_TIMEOUT_MS: u64 = 30_000;
 
-/// One runtime's row in the execution's table.
-#[derive(Default)]
-pub struct Slot {
-    /// Result, once it ended.
-    pub result: Option<RuntimeResult>,
-    /// Runtimes it read from.
-    pub producers: FixedBitSet,
-    /// Start, from the execution's start.
-    pub started: Duration,
-    /// How long it took.
-    pub took: Duration,
-}
+/// Light native runtimes timed together.
+const LIGHT_GROUP: usize = 8;
 
 /// What the driver needs besides the frozen state.
 pub struct Services {
@@ -59,26 +49,6 @@ pub struct Services {
     pub gateway: SharedGateway,
     /// Where events go.
     pub emitter: Emitter,
-}
-
-/// A finished walk, ready to be committed.
-pub struct Walked {
-    /// Shared frozen state.
-    pub shared: Arc<Shared>,
-    /// The core, with statuses, places and events.
-    pub core: TurnCore,
-    /// One slot a runtime.
-    pub slots: Vec<Slot>,
-    /// Runtimes in the order in which they started or were skipped.
-    pub order: Vec<RuntimeIx>,
-    /// Notes for authors.
-    pub notes: Vec<ErrorInfo>,
-}
-
-/// What a running call reports back.
-enum Completion {
-    Js(Result<CallOutput, CallError>),
-    Native(RuntimeResult),
 }
 
 /// A runtime ready to start.
@@ -100,16 +70,21 @@ struct Driver<'a> {
     payload: Json,
     start: Duration,
     agents: FuturesUnordered<BoxFuture<'static, (RuntimeIx, RuntimeResult)>>,
-    sender: mpsc::UnboundedSender<(u32, Completion)>,
-    js_sender: mpsc::UnboundedSender<(u32, Result<CallOutput, CallError>)>,
+    /// Made when the first plugin call leaves.
+    answers: Option<Answers>,
+    new_receiver: Option<mpsc::UnboundedReceiver<Answer>>,
 }
+
+/// An answer of an isolate.
+type Answer = (u32, Result<CallOutput, CallError>);
+/// Where isolates answer.
+type Answers = mpsc::UnboundedSender<Answer>;
+
 
 /// Walks a turn to its end. `payload` is the activation payload of a manual execution.
 pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payload: Json) -> Walked {
     let count = shared.plan.plan.runtimes.len();
     let start = shared.ambient.monotonic();
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    let (js_sender, mut js_receiver) = mpsc::unbounded_channel();
     let mut driver = Driver {
         services,
         walked: Walked {
@@ -125,20 +100,21 @@ pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payl
         payload,
         start,
         agents: FuturesUnordered::new(),
-        sender,
-        js_sender,
+        answers: None,
+        new_receiver: None,
     };
+    let mut receiver: Option<mpsc::UnboundedReceiver<Answer>> = None;
     let mut actions = Vec::new();
     driver.walked.core.start(&mut actions);
     driver.perform(actions);
     while !driver.walked.core.is_done() {
         let mut actions = Vec::new();
+        if let Some(made) = driver.new_receiver.take() {
+            receiver = Some(made);
+        }
         tokio::select! {
             biased;
-            Some((tag, completion)) = receiver.recv() => driver.completed(RuntimeIx(tag), completion, &mut actions),
-            Some((tag, result)) = js_receiver.recv() => {
-                driver.completed(RuntimeIx(tag), Completion::Js(result), &mut actions);
-            }
+            Some((tag, answer)) = next_answer(&mut receiver) => driver.answered(RuntimeIx(tag), answer, &mut actions),
             Some((runtime, result)) = driver.agents.next(), if !driver.agents.is_empty() => {
                 driver.finish(runtime, result, &mut actions);
             }
@@ -149,7 +125,26 @@ pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payl
     driver.finish_walk()
 }
 
+/// The next answer; waits for ever when no plugin call has left.
+async fn next_answer(receiver: &mut Option<mpsc::UnboundedReceiver<Answer>>) -> Option<Answer> {
+    match receiver {
+        Some(receiver) => receiver.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Driver<'_> {
+    fn answers(&mut self) -> Answers {
+        let new_receiver = &mut self.new_receiver;
+        self.answers
+            .get_or_insert_with(|| {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                *new_receiver = Some(receiver);
+                sender
+            })
+            .clone()
+    }
+
     fn finish_walk(mut self) -> Walked {
         match self.walked.core.chain_limit() {
             Some(ChainLimit::Depth) => self.walked.notes.push(ErrorInfo::new(
@@ -173,11 +168,16 @@ impl Driver<'_> {
             let mut prepared = Vec::with_capacity(wave.len());
             let mut next = Vec::new();
             let mut unstartable = Vec::new();
+            let mut light = Vec::new();
             for action in wave.drain(..) {
                 match action {
                     Action::Skip { runtime, reason } => self.skip(runtime, reason.as_str()),
                     Action::Start { runtime, event } => {
                         self.walked.order.push(runtime);
+                        if self.walked.shared.plan.light[runtime.index()].is_some() {
+                            light.push((runtime, event));
+                            continue;
+                        }
                         match self.prepare(runtime, event) {
                             Ok(ready) => prepared.push(ready),
                             Err(result) => unstartable.push((runtime, result)),
@@ -201,8 +201,82 @@ impl Driver<'_> {
                 let result = run_native(&ready, &*handler);
                 self.ended(&ready.call, ready.runtime, result, &mut next);
             }
+            self.run_light(&light, &mut next);
             wave = next;
         }
+    }
+
+    /// Runs light native runtimes one after another. They are timed in groups: reading a clock costs more than most
+    /// of them do.
+    fn run_light(&mut self, light: &[(RuntimeIx, u32)], next: &mut Vec<Action>) {
+        if light.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(&self.walked.shared);
+        let view = self.overlay.clone();
+        let live = self.services.emitter.is_live();
+        let mut started = self.now();
+        for group in light.chunks(LIGHT_GROUP) {
+            for &(runtime, event) in group {
+                if live {
+                    let (stage, layer, _) = self.walked.place(runtime);
+                    self.services.emitter.started(runtime, stage, layer);
+                }
+                self.walked.slots[runtime.index()].started = started;
+                self.run_one_light(&shared, &view, runtime, event, next);
+            }
+            let now = self.now();
+            let each = now.saturating_sub(started) / u32::try_from(group.len()).unwrap_or(1);
+            for (runtime, _) in group {
+                self.walked.slots[runtime.index()].took = each;
+            }
+            started = now;
+        }
+    }
+
+    fn run_one_light(
+        &mut self,
+        shared: &Arc<Shared>,
+        view: &Overlay,
+        runtime: RuntimeIx,
+        event: u32,
+        next: &mut Vec<Action>,
+    ) {
+        let Some(handler) = &shared.plan.light[runtime.index()] else { return };
+        let trigger = self.trigger(event);
+        let context = NativeContext {
+            shared,
+            runtime,
+            view,
+            host: OnceCell::new(),
+            inputs: &[],
+            trigger: trigger.as_ref().map(|(trigger, _)| trigger),
+        };
+        let outcome = guarded(&**handler, &context);
+        let host = context.host.into_inner();
+        if let (Ok(output), None, None, false) = (&outcome, &host, &trigger, self.services.emitter.is_live())
+            && output.is_nothing()
+        {
+            self.walked.slots[runtime.index()].set_nothing();
+            self.walked.core.finished(runtime, Ended::Success, Vec::new(), next);
+            return;
+        }
+        let call = host.unwrap_or_else(|| Arc::new(RuntimeCall::new(Arc::clone(shared), runtime, view.clone())));
+        if let Some((_, emitter)) = trigger {
+            call.note_read(emitter);
+        }
+        self.ended(&call, runtime, native_outcome(outcome), next);
+    }
+
+    /// The event that triggered a follower, and who emitted it.
+    fn trigger(&self, event: u32) -> Option<((String, Json), RuntimeIx)> {
+        if event == NONE {
+            return None;
+        }
+        let event = self.walked.core.events()[event as usize];
+        let result = self.walked.slots[event.emitter.index()].result()?;
+        let emitted = result.events.get(event.local as usize)?;
+        Some(((emitted.topic.clone(), emitted.data.clone()), event.emitter))
     }
 
     fn now(&self) -> Duration {
@@ -213,7 +287,7 @@ impl Driver<'_> {
         let now = self.now();
         let slot = &mut self.walked.slots[runtime.index()];
         slot.started = now;
-        slot.result = Some(RuntimeResult::skipped(reason));
+        slot.set(RuntimeResult::skipped(reason));
         self.walked.order.push(runtime);
         self.tell_end(runtime);
     }
@@ -234,22 +308,15 @@ impl Driver<'_> {
         }
         let shared = &self.walked.shared;
         let call = Arc::new(RuntimeCall::new(Arc::clone(shared), runtime, self.overlay.clone()));
-        let trigger = (event != NONE).then(|| {
-            let event = self.walked.core.events()[event as usize];
-            let emitted = self.walked.slots[event.emitter.index()]
-                .result
-                .as_ref()
-                .and_then(|result| result.events.get(event.local as usize));
-            emitted.map_or_else(|| (String::new(), Json::null()), |event| (event.topic.clone(), event.data.clone()))
+        let trigger = self.trigger(event).map(|(trigger, emitter)| {
+            call.note_read(emitter);
+            trigger
         });
-        if event != NONE {
-            call.note_read(self.walked.core.events()[event as usize].emitter);
-        }
         let decl = shared.plan.decl(runtime);
         let mut inputs = Vec::new();
         if !decl.inputs.is_empty() {
             let slots = &self.walked.slots;
-            let result = |ix: RuntimeIx| slots[ix.index()].result.as_ref();
+            let result = |ix: RuntimeIx| slots[ix.index()].result();
             let digest = || self.walked.digest();
             let binding = Binding {
                 plan: &shared.plan,
@@ -295,13 +362,17 @@ impl Driver<'_> {
         {
             let handler = Arc::clone(handler);
             if handler.is_heavy() {
-                let sender = self.sender.clone();
                 self.wait_for(&ready);
+                let (sender, receiver) = oneshot::channel();
+                let runtime = ready.runtime;
                 rayon::spawn(move || {
-                    let result = run_native(&ready, &*handler);
-                    // The driver outlives its runtimes; a closed channel means the turn was dropped.
-                    let _ = sender.send((ready.runtime.0, Completion::Native(result)));
+                    // A closed channel means the turn was dropped.
+                    let _ = sender.send(run_native(&ready, &*handler));
                 });
+                self.agents.push(Box::pin(async move {
+                    let lost = || RuntimeResult::failed("internal", "the native handler was lost");
+                    (runtime, receiver.await.unwrap_or_else(|_| lost()))
+                }));
             } else {
                 inline.push((ready, handler));
             }
@@ -333,9 +404,10 @@ impl Driver<'_> {
             let message = package.error.clone().unwrap_or_else(|| "its code is not active".to_owned());
             let error = CallError::Load { message: format!("package {:?}: {message}", package.id()) };
             // The receiver lives as long as the driver.
-            let _ = self.js_sender.send((runtime.0, Err(error)));
+            let _ = self.answers().send((runtime.0, Err(error)));
             return;
         };
+        let reply = self.answers();
         let shared = &self.walked.shared;
         let function = shared.plan.decl(runtime).function.as_ref();
         let timeout = function.map_or(DEFAULT_FUNCTION_TIMEOUT_MS, |function| function.timeout_ms.max(1));
@@ -350,7 +422,7 @@ impl Driver<'_> {
             limits: CallLimits { timeout: Duration::from_millis(timeout), max_output_bytes: MAX_OUTPUT_BYTES },
             cancel: shared.cancel.child_token(),
             tag: runtime.0,
-            reply: self.js_sender.clone(),
+            reply,
         });
     }
 
@@ -419,11 +491,10 @@ impl Driver<'_> {
         }));
     }
 
-    fn completed(&mut self, runtime: RuntimeIx, completion: Completion, actions: &mut Vec<Action>) {
-        let result = match completion {
-            Completion::Native(result) => result,
-            Completion::Js(Ok(output)) => from_handler(&output.value),
-            Completion::Js(Err(error)) => js_failure(&error),
+    fn answered(&mut self, runtime: RuntimeIx, answer: Result<CallOutput, CallError>, actions: &mut Vec<Action>) {
+        let result = match answer {
+            Ok(output) => from_handler(&output.value),
+            Err(error) => js_failure(&error),
         };
         self.finish(runtime, result, actions);
     }
@@ -491,7 +562,7 @@ impl Driver<'_> {
         let slot = &mut self.walked.slots[runtime.index()];
         slot.took = now.saturating_sub(slot.started);
         let has_writes = !result.writes.is_empty();
-        slot.result = Some(result);
+        slot.set(result);
         if has_writes {
             self.unmerged.push(runtime);
         }
@@ -536,8 +607,7 @@ impl Driver<'_> {
         for runtime in std::mem::take(&mut self.unmerged) {
             let plugin = self.walked.shared.plan.plugin_ix(runtime);
             let writes = self.walked.slots[runtime.index()]
-                .result
-                .as_ref()
+                .result()
                 .map(|result| result.writes.clone())
                 .unwrap_or_default();
             for write in writes {
@@ -580,18 +650,36 @@ impl Driver<'_> {
 }
 
 fn run_native(ready: &Prepared, handler: &dyn NativeRuntime) -> RuntimeResult {
-    let shared = ready.call.shared();
+    let nothing = Overlay::default();
     let context = NativeContext {
-        host: &*ready.call,
+        shared: ready.call.shared(),
+        runtime: ready.runtime,
+        view: &nothing,
+        host: OnceCell::from(Arc::clone(&ready.call)),
         inputs: &ready.inputs,
-        message: &shared.message,
-        logical_turn: shared.logical_turn,
         trigger: ready.trigger.as_ref(),
     };
-    // A panicking embedder handler fails its own runtime only.
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler.run(&context))) {
-        Ok(outcome) => native_result(outcome),
-        Err(_) => RuntimeResult::failed("handler-panicked", "the native handler panicked"),
+    native_outcome(guarded(handler, &context))
+}
+
+/// Runs a native handler. A panicking one fails its own runtime only.
+fn guarded(handler: &dyn NativeRuntime, context: &NativeContext<'_>) -> Result<NativeOutput, NativeFailure> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handler.run(context))) {
+        Ok(outcome) => outcome.map_err(NativeFailure::Said),
+        Err(_) => Err(NativeFailure::Panicked),
+    }
+}
+
+enum NativeFailure {
+    Said(String),
+    Panicked,
+}
+
+fn native_outcome(outcome: Result<NativeOutput, NativeFailure>) -> RuntimeResult {
+    match outcome {
+        Ok(output) => native_result(output),
+        Err(NativeFailure::Said(message)) => RuntimeResult::failed("handler-failed", message),
+        Err(NativeFailure::Panicked) => RuntimeResult::failed("handler-panicked", "the native handler panicked"),
     }
 }
 
@@ -610,123 +698,4 @@ fn js_failure(error: &CallError) -> RuntimeResult {
         other => other.to_string(),
     };
     RuntimeResult::failed(error.code(), message)
-}
-
-impl Walked {
-    /// Stage word, layer and event depth of a runtime.
-    pub fn place(&self, runtime: RuntimeIx) -> (&'static str, u32, u32) {
-        let place = self.core.place(runtime);
-        let stage = match self.core.phase_kind(place) {
-            Some(PhaseKind::Stage(stage)) => stage.as_str(),
-            Some(PhaseKind::Manual) => "manual",
-            None => "event",
-        };
-        (stage, place.layer, place.depth)
-    }
-
-    /// A runtime's row.
-    pub fn document(&self, runtime: RuntimeIx) -> RuntimeDocument {
-        let plan = &self.shared.plan;
-        let slot = &self.slots[runtime.index()];
-        let (stage, layer, depth) = self.place(runtime);
-        let concealed = plan.decl(runtime).concealed;
-        let result = slot.result.as_ref();
-        RuntimeDocument {
-            runtime_id: plan.runtime_id(runtime).to_owned(),
-            plugin_id: plan.plugin_id(runtime).to_owned(),
-            stage: stage.to_owned(),
-            layer,
-            depth: (depth > 0).then_some(depth),
-            status: result.map_or(RuntimeStatus::Skipped, |result| result.status),
-            reason: match result {
-                Some(result) => result.reason.clone(),
-                None => Some("cancelled".to_owned()),
-            },
-            error: result.and_then(|result| result.error.clone()).map(|error| {
-                if concealed { ErrorInfo::new(error.code, "a concealed runtime failed") } else { error }
-            }),
-            output: result.and_then(|result| result.output.clone()).filter(|_| !concealed),
-            reads_from: {
-                let mut ids: Vec<String> = slot
-                    .producers
-                    .ones()
-                    .filter_map(|ix| u32::try_from(ix).ok())
-                    .map(|ix| plan.runtime_id(RuntimeIx(ix)).to_owned())
-                    .collect();
-                ids.sort();
-                ids
-            },
-            started_micros: micros(slot.started),
-            duration_micros: micros(slot.took),
-        }
-    }
-
-    /// All rows, in execution order; ties of one layer by id.
-    pub fn documents(&self) -> Vec<RuntimeDocument> {
-        self.order.iter().map(|runtime| self.document(*runtime)).collect()
-    }
-
-    /// Events that count, in order.
-    pub fn events(&self) -> Vec<EventDocument> {
-        self.core
-            .events()
-            .iter()
-            .filter_map(|event| {
-                let emitted =
-                    self.slots[event.emitter.index()].result.as_ref()?.events.get(event.local as usize)?;
-                Some(EventDocument {
-                    topic: emitted.topic.clone(),
-                    data: emitted.data.clone(),
-                    plugin_id: self.shared.plan.plugin_id(event.emitter).to_owned(),
-                    runtime_id: self.shared.plan.runtime_id(event.emitter).to_owned(),
-                    depth: event.depth,
-                })
-            })
-            .collect()
-    }
-
-    /// Story text written so far, in execution order.
-    pub fn prose(&self) -> Vec<String> {
-        self.order
-            .iter()
-            .filter(|runtime| self.shared.plan.decl(**runtime).visibility == Visibility::Story)
-            .filter_map(|runtime| self.slots[runtime.index()].result.as_ref()?.narrative.clone())
-            .collect()
-    }
-
-    /// Prose of earlier stages, for a runtime about to start.
-    fn prose_before(&self, runtime: RuntimeIx) -> Vec<String> {
-        let phase = self.core.place(runtime).phase;
-        self.order
-            .iter()
-            .filter(|earlier| self.core.place(**earlier).phase < phase)
-            .filter_map(|earlier| self.slots[earlier.index()].result.as_ref()?.narrative.clone())
-            .collect()
-    }
-
-    /// `turn-digest@1`.
-    fn digest(&self) -> Json {
-        let runtimes: Vec<Value> = self
-            .order
-            .iter()
-            .filter_map(|runtime| {
-                let result = self.slots[runtime.index()].result.as_ref()?;
-                Some(json!({"runtimeId": self.shared.plan.runtime_id(*runtime), "status": result.status}))
-            })
-            .collect();
-        Json::from_value(json!({
-            "turnId": self.shared.turn_id,
-            "playerMessage": self.shared.message,
-            "locale": self.shared.session.locale,
-            "narrativeText": self.prose().join("\n\n"),
-            "toolCallSummaries": [],
-            "lastPlayerInput": null,
-            "runtimeResults": runtimes,
-        }))
-    }
-}
-
-/// Whole microseconds of a duration.
-pub fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -33,6 +33,7 @@ mod session;
 mod sessions;
 mod tools;
 mod turn;
+mod walked;
 
 pub use ambient::{Ambient, FixedAmbient, SystemAmbient, iso_time};
 pub use command::{CommandInfo, CommandOutcome};

@@ -1,33 +1,44 @@
 //! Runtimes written in Rust by an embedder, beside JavaScript ones.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 use covel_abi::{CallHost, HostError};
 use covel_graph::{
-    Json, Stage,
+    Json, RuntimeIx, Stage,
     fragment::{EventDecl, Fragment, FunctionDecl, InputDecl, RuntimeDecl, TriggerKind},
 };
 use serde_json::Value;
 
-use crate::results::{EmittedEvent, RuntimeResult, project_output};
+use crate::{
+    call_host::{RuntimeCall, Shared},
+    overlay::Overlay,
+    results::{EmittedEvent, RuntimeResult, project_output},
+};
 
 /// What a native runtime can ask during its call. Reads are tracked and writes buffered exactly as for plugin code.
 pub struct NativeContext<'a> {
-    pub(crate) host: &'a dyn CallHost,
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) runtime: RuntimeIx,
+    pub(crate) view: &'a Overlay,
+    /// Made on first use: a runtime that touches no data costs no host.
+    pub(crate) host: OnceCell<Arc<RuntimeCall>>,
     pub(crate) inputs: &'a [(String, Json)],
-    pub(crate) message: &'a str,
-    pub(crate) logical_turn: u32,
     pub(crate) trigger: Option<&'a (String, Json)>,
 }
 
 impl NativeContext<'_> {
+    fn host(&self) -> &RuntimeCall {
+        self.host.get_or_init(|| {
+            Arc::new(RuntimeCall::new(Arc::clone(self.shared), self.runtime, self.view.clone()))
+        })
+    }
     /// What the player wrote.
     pub fn player_message(&self) -> &str {
-        self.message
+        &self.shared.message
     }
     /// Logical turn, from 1.
     pub fn logical_turn(&self) -> u32 {
-        self.logical_turn
+        self.shared.logical_turn
     }
     /// The slot of a bound input: `{cardinality, value, source}` or `{cardinality, items}`.
     pub fn input(&self, name: &str) -> Option<&Json> {
@@ -42,28 +53,28 @@ impl NativeContext<'_> {
     /// # Errors
     /// When the store cannot be read.
     pub fn get(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
-        self.host.data_get(namespace, key)
+        self.host().data_get(namespace, key)
     }
     /// Writes own data, as part of this turn's commit.
     ///
     /// # Errors
     /// When a rule of data namespaces is broken.
     pub fn set(&self, namespace: &str, key: &str, value: Json) -> Result<(), HostError> {
-        self.host.data_set(namespace, key, value)
+        self.host().data_set(namespace, key, value)
     }
     /// Applies operations to the newest value at commit. DAT-1
     ///
     /// # Errors
     /// When they do not hold on the value seen.
     pub fn update(&self, namespace: &str, key: &str, ops: Json) -> Result<(), HostError> {
-        self.host.data_update(namespace, key, ops)
+        self.host().data_update(namespace, key, ops)
     }
     /// A deterministic draw, `min <= n < max`.
     ///
     /// # Errors
     /// When the bounds are out of range.
     pub fn random_int(&self, min: i64, max: i64) -> Result<i64, HostError> {
-        self.host.random_int(min, max)
+        self.host().random_int(min, max)
     }
 }
 
@@ -79,6 +90,11 @@ pub struct NativeOutput {
 }
 
 impl NativeOutput {
+    /// Is there no value, no event and no signal?
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.value.is_none() && self.events.is_empty() && !self.done
+    }
+
     /// A value without events.
     pub fn value(value: Value) -> Self {
         Self { value: Some(Json::from_value(value)), ..Self::default() }
@@ -188,16 +204,13 @@ impl NativePackage {
     }
 }
 
-/// Normalises a native outcome.
-pub(crate) fn native_result(outcome: Result<NativeOutput, String>) -> RuntimeResult {
-    match outcome {
-        Ok(output) => RuntimeResult {
-            output: output.value.is_some().then(|| project_output(output.value.as_ref())),
-            value: output.value,
-            events: output.events.into_iter().map(|(topic, data)| EmittedEvent { topic, data }).collect(),
-            completion_done: output.done,
-            ..RuntimeResult::default()
-        },
-        Err(message) => RuntimeResult::failed("handler-failed", message),
+/// Normalises what a native runtime gave.
+pub(crate) fn native_result(output: NativeOutput) -> RuntimeResult {
+    RuntimeResult {
+        output: output.value.is_some().then(|| project_output(output.value.as_ref())),
+        value: output.value,
+        events: output.events.into_iter().map(|(topic, data)| EmittedEvent { topic, data }).collect(),
+        completion_done: output.done,
+        ..RuntimeResult::default()
     }
 }

@@ -51,7 +51,7 @@ impl WalkProbe {
         walked
             .slots
             .iter()
-            .filter(|slot| slot.result.as_ref().is_some_and(crate::results::RuntimeResult::is_ok))
+            .filter(|slot| slot.result().is_some_and(crate::results::RuntimeResult::is_ok))
             .count()
     }
 }

@@ -47,6 +47,13 @@ pub struct RuntimeResult {
 
 impl Default for RuntimeResult {
     fn default() -> Self {
+        Self::nothing()
+    }
+}
+
+impl RuntimeResult {
+    /// A success that gave nothing.
+    pub const fn nothing() -> Self {
         Self {
             status: RuntimeStatus::Success,
             guard_skip: false,

@@ -5,7 +5,7 @@ use fixedbitset::FixedBitSet;
 
 use crate::{
     core::{Phase, PhaseKind},
-    session::{SessionRecord, SetupState, TriggerRecord},
+    session::{SessionRecord, SetupState},
 };
 
 /// Trigger codes of a plan row.
@@ -27,22 +27,24 @@ pub struct Selection {
 }
 
 /// Start turn, budget and cooldown: the gates every automatic trigger passes. Setup has its own.
-fn passes_gates(row: &ArchivedRuntimeRow, logical_turn: u32, ledger: TriggerRecord) -> bool {
+fn passes_gates(row: &ArchivedRuntimeRow, logical_turn: u32, session: &SessionRecord) -> bool {
     let max = row.max_trigger_count.to_native();
     let cooldown = row.cooldown_turns.to_native();
-    logical_turn >= row.start_turn.to_native()
-        && (max == 0 || ledger.count < max)
+    if logical_turn < row.start_turn.to_native() {
+        return false;
+    }
+    if max == 0 && cooldown == 0 {
+        return true; // Most rows: no look-up.
+    }
+    let ledger = session.triggers.get(row.id.as_str()).copied().unwrap_or_default();
+    (max == 0 || ledger.count < max)
         && (ledger.count == 0 || logical_turn > ledger.last_turn.saturating_add(cooldown) || cooldown == 0)
-}
-
-fn ledger(session: &SessionRecord, id: &str) -> TriggerRecord {
-    session.triggers.get(id).copied().unwrap_or_default()
 }
 
 fn event_followers(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32) -> FixedBitSet {
     let mut eligible = FixedBitSet::with_capacity(plan.runtimes.len());
     for (ix, row) in plan.runtimes.iter().enumerate() {
-        if row.trigger == EVENT && !row.subagent_only && passes_gates(row, logical_turn, ledger(session, &row.id)) {
+        if row.trigger == EVENT && !row.subagent_only && passes_gates(row, logical_turn, session) {
             eligible.insert(ix);
         }
     }
@@ -51,8 +53,9 @@ fn event_followers(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32
 
 fn setup_done(plan: &PlanHandle, session: &SessionRecord) -> FixedBitSet {
     let mut done = FixedBitSet::with_capacity(plan.runtimes.len());
-    for (ix, row) in plan.runtimes.iter().enumerate() {
-        if matches!(session.setup_runtimes.get(row.id.as_str()), Some(SetupState::Done { .. })) {
+    for ix in stage_rows(plan, Stage::Setup) {
+        let id = plan.runtimes[ix].id.as_str();
+        if matches!(session.setup_runtimes.get(id), Some(SetupState::Done { .. })) {
             done.insert(ix);
         }
     }
@@ -112,7 +115,7 @@ pub fn select_turn(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32
                     }
                     _ => false,
                 };
-                if due && !row.subagent_only && passes_gates(row, logical_turn, ledger(session, &row.id)) {
+                if due && !row.subagent_only && passes_gates(row, logical_turn, session) {
                     members.insert(ix);
                 }
             }

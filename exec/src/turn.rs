@@ -15,10 +15,11 @@ use crate::{
     engine::{Engine, Inner, SessionLock},
     error::ExecError,
     event::{Emitter, EventSink},
-    execution::{Services, Walked, micros, walk},
+    execution::{Services, walk},
     limits::{DEFAULT_HISTORY_MESSAGES, MAX_MESSAGE_CHARS},
     packages::resolve_settings,
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
+    walked::{Walked, micros},
     session::{MessageRecord, Phase, SessionRecord, SessionStatus},
 };
 
@@ -259,9 +260,7 @@ impl Inner {
 
         document.notes = std::mem::take(&mut walked.notes);
         for runtime in &walked.order {
-            if let Some(result) = &mut walked.slots[runtime.index()].result {
-                document.notes.append(&mut result.notes);
-            }
+            document.notes.append(&mut walked.slots[runtime.index()].take_notes());
         }
         for event in walked.core.events().iter().filter(|event| event.dropped) {
             document.notes.push(ErrorInfo::new(

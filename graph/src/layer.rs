@@ -28,8 +28,6 @@ pub struct Layering {
 /// `satisfied` are runtimes that already succeeded, or were skipped by their guard, earlier in the execution. Edges
 /// to runtimes outside `members` do not order anything; whether they gate is decided when the waiter's turn comes.
 /// Bits beyond the plan's runtimes are ignored.
-///
-/// Covers: EVT-1, EVT-2, EVT-4, EVT-5 (the ordering part).
 pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet) -> Layering {
     const FREE: u8 = 0;
     const WAITED: u8 = 1;

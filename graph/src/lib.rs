@@ -27,7 +27,9 @@ pub mod world;
 mod yaml;
 
 pub use activation::{Activation, ActivationRequest, AutoAdded, Rejected, Unmet, activate};
-pub use archive::{ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan};
+pub use archive::{
+    ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan,
+};
 pub use diagnostic::{Diagnostic, Position, Severity};
 pub use explain::{PlanDocument, WhyDocument};
 pub use fragment::Fragment;
@@ -39,8 +41,8 @@ pub use layer::{LayerCache, Layering, layer};
 pub use link::{Linked, link};
 pub use manifest::{FRAMEWORK_TOOLS, KERNEL_POINTS, KERNEL_SLOTS, ManifestKind, manifest_schema};
 pub use package::{
-    Compiled, Discovery, Package, PackageFiles, compile_all, compile_in_memory, compile_package, find_packages,
-    refuse_duplicates,
+    Compiled, Discovery, Package, PackageFiles, compile_all, compile_in_memory, compile_package,
+    find_packages, refuse_duplicates,
 };
 pub use plan::{ArchivedPlan, Plan, RuntimeIx, Stage};
 pub use schema::{SchemaIssue, SchemaSet, Validator};

@@ -1,6 +1,4 @@
 //! The resolver, row by row of the rules it follows.
-//!
-//! Covers: EXP-4, REL-6 (the resolution itself)
 #![allow(clippy::unwrap_used)]
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -471,6 +469,7 @@ fn run(row: &Row, packages: &[Arc<Package>]) -> Activation {
     })
 }
 
+/// Covers: EXP-4
 #[test]
 fn every_row_holds_in_any_package_order() {
     for row in ROWS {

@@ -76,7 +76,7 @@ fn defaults_are_filled_in() {
     assert_eq!(c.manual, ManualExecution::Background);
 }
 
-/// Covers: COM-5 (the declaration)
+/// The static side of COM-5.
 #[test]
 fn a_subagent_is_in_no_stage_and_found_by_contract() {
     let text = runtime(
@@ -142,7 +142,7 @@ fn short_and_long_forms_say_the_same() {
     assert_eq!(needs[0].origin.line, 6);
 }
 
-/// Covers: SVC-3, WSV-1, MFS-2 (the declarations)
+/// The static side of SVC-3, WSV-1, MFS-2.
 #[test]
 fn services_and_imports_are_declared() {
     let agent = runtime(
@@ -173,7 +173,7 @@ fn services_and_imports_are_declared() {
     );
 }
 
-/// Covers: HKS-1 (the declaration)
+/// The static side of HKS-1.
 #[test]
 fn hooks_default_to_the_middle_group() {
     let package =
@@ -284,7 +284,7 @@ fn translations_are_compiled_in() {
     );
 }
 
-/// Covers: UIP-1, UIP-5 (static part)
+/// The static side of UIP-1, UIP-5.
 #[test]
 fn panels_are_read_and_webviews_inlined() {
     let package = compile(

@@ -1,6 +1,4 @@
 //! `tests/cases/schedule.yaml`: packages are written out, compiled, linked, opened and layered as a turn does it.
-//!
-//! Covers: EVT-1, EVT-2, EVT-4, EVT-5 (the ordering part), COM-1 (an input orders), COM-2 (a committed one does not)
 #![allow(clippy::unwrap_used)]
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -309,6 +307,7 @@ impl Case {
     }
 }
 
+/// Covers: EVT-2, EVT-4, EVT-5
 #[test]
 fn every_case_comes_out_as_stated() {
     let text = include_str!("../../tests/cases/schedule.yaml");

@@ -28,7 +28,7 @@ pub(super) fn read(
         return;
     };
     for entry in node.get("inputs").map(Node::entries).unwrap_or_default() {
-        if let Some(input) = input(context, place, &entry.key, &entry.node, fragment) {
+        if let Some(input) = input(context, place, &entry.key, &entry.node) {
             decl.inputs.push(input);
         }
     }
@@ -86,7 +86,6 @@ fn input(
     place: &Place<'_>,
     name: &str,
     node: &Node,
-    fragment: &Fragment,
 ) -> Option<InputDecl> {
     let base = place.path(&format!("io.inputs.{name}"));
     let path = |field: &str| format!("{base}{field}");
@@ -115,7 +114,7 @@ fn input(
         target(context, from, &path(".from"), runtime, contract)?
     };
     if let Some(contract) = &contract {
-        listed(context, from, &path(".from.contract"), contract, fragment);
+        listed(context, from, &path(".from.contract"), contract);
     }
     let scope = text(node, "scope")
         .and_then(|word| Scope::parse(&word))

@@ -155,6 +155,11 @@ fn contracts(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
                 origin: context.origin(item.at),
             });
         }
+        if key != "conflicts" {
+            context
+                .consumable
+                .extend(list.iter().map(|one| one.contract.clone()));
+        }
         match key {
             "requires" => fragment.requires = list,
             "optional" => fragment.optional = list,

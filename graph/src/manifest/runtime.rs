@@ -87,7 +87,7 @@ pub(super) fn read(
         origin: context.origin(node.at),
         ..RuntimeDecl::default()
     };
-    schedule(context, &place, &mut decl, fragment);
+    schedule(context, &place, &mut decl);
     io::read(context, &place, &mut decl, fragment);
     work::read(context, &place, &mut decl, fragment, kind);
     if let Some(guard) = node.get("guard") {
@@ -113,12 +113,7 @@ pub(super) fn read(
     decl
 }
 
-fn schedule(
-    context: &mut Context<'_>,
-    place: &Place<'_>,
-    decl: &mut RuntimeDecl,
-    fragment: &Fragment,
-) {
+fn schedule(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl) {
     let empty = Node::new(place.node.at, crate::yaml::Yaml::Map(Vec::new()));
     let node = place.node.get("schedule").unwrap_or(&empty);
     let trigger = node
@@ -235,8 +230,8 @@ fn schedule(
         decl.max_trigger_count = SETUP_ATTEMPTS;
     }
 
-    decl.needs = needs(context, place, node, "needs", decl, fragment);
-    decl.after = needs(context, place, node, "after", decl, fragment);
+    decl.needs = needs(context, place, node, "needs", decl);
+    decl.after = needs(context, place, node, "after", decl);
     decl.manual = node
         .get("manual")
         .and_then(|manual| ManualExecution::parse(&text(manual, "execution")?))
@@ -289,7 +284,6 @@ fn needs(
     schedule: &Node,
     key: &str,
     decl: &RuntimeDecl,
-    fragment: &Fragment,
 ) -> Vec<NeedDecl> {
     let mut list = Vec::new();
     for (index, item) in schedule
@@ -318,7 +312,7 @@ fn needs(
             continue;
         };
         if let (Some(contract), "needs") = (&contract, key) {
-            listed(context, item, &path, contract, fragment);
+            listed(context, item, &path, contract);
         }
         let scope = text(item, "scope")
             .and_then(|word| Scope::parse(&word))
@@ -385,28 +379,15 @@ pub(super) fn target(
 }
 
 /// A contract used in needs and inputs stands in root `requires` or `optional`.
-pub(super) fn listed(
-    context: &mut Context<'_>,
-    item: &Node,
-    path: &str,
-    contract: &str,
-    fragment: &Fragment,
-) {
-    let known = || {
-        fragment
-            .requires
-            .iter()
-            .chain(&fragment.optional)
-            .map(|one| one.contract.as_str())
-    };
-    if known().any(|one| one == contract) {
+pub(super) fn listed(context: &mut Context<'_>, item: &Node, path: &str, contract: &str) {
+    if context.consumable.contains(contract) {
         return;
     }
     let message = format!(
         "the contract `{}` is not listed in the root's `requires` or `optional`",
         clip(contract)
     );
-    let help = match nearest(contract, known()) {
+    let help = match nearest(contract, context.consumable.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
             "add `optional: [{contract}]`, or `requires` when the package cannot do without"

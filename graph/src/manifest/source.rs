@@ -1,6 +1,6 @@
 //! What reading a manifest works on: the document, the files it names, and where findings go.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     diagnostic::{Diagnostic, Position},
@@ -67,6 +67,8 @@ pub(crate) struct Context<'a> {
     pub(crate) report: &'a mut Report,
     /// Manifest being read.
     pub(crate) file: String,
+    /// Contracts that needs and inputs may name: those of root `requires` and `optional`.
+    pub(crate) consumable: BTreeSet<String>,
     /// Schemas that were checked already, and whether they hold.
     schemas: HashMap<String, bool>,
 }
@@ -77,6 +79,7 @@ impl<'a> Context<'a> {
             reader,
             report,
             file: super::ROOT.to_owned(),
+            consumable: BTreeSet::new(),
             schemas: HashMap::new(),
         }
     }

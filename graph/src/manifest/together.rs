@@ -39,14 +39,11 @@ pub(super) fn check(context: &mut Context<'_>, fragment: &Fragment) {
 }
 
 fn references(context: &mut Context<'_>, fragment: &Fragment) {
-    let known = |id: &str| fragment.runtimes.iter().any(|runtime| runtime.id == id);
-    let stage_of = |id: &str| {
-        fragment
-            .runtimes
-            .iter()
-            .find(|runtime| runtime.id == id)
-            .and_then(|runtime| runtime.stage)
-    };
+    let stages: BTreeMap<&str, Option<Stage>> = fragment
+        .runtimes
+        .iter()
+        .map(|runtime| (runtime.id.as_str(), runtime.stage))
+        .collect();
     for runtime in &fragment.runtimes {
         context.file = runtime.origin.file.clone();
         let needs = runtime
@@ -67,10 +64,10 @@ fn references(context: &mut Context<'_>, fragment: &Fragment) {
                 line: origin.line,
                 column: origin.column,
             };
-            if known(id) {
+            if let Some(stage) = stages.get(id) {
                 let later = runtime
                     .stage
-                    .zip(stage_of(id))
+                    .zip(*stage)
                     .is_some_and(|(own, other)| other > own);
                 if later && path != "schedule.after" {
                     let message = format!(

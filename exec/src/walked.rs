@@ -1,0 +1,185 @@
+//! What a walk leaves: a table of slots, and the rows, events and prose read from it.
+
+use std::{sync::Arc, time::Duration};
+
+use covel_graph::{Json, RuntimeIx, fragment::Visibility};
+use fixedbitset::FixedBitSet;
+use serde_json::{Value, json};
+
+use crate::{
+    call_host::Shared,
+    core::{PhaseKind, TurnCore},
+    document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus},
+    results::RuntimeResult,
+};
+
+/// A success that gave nothing: what most runtimes of a quiet turn have. Shared, so that a slot stays small.
+static NOTHING: RuntimeResult = RuntimeResult::nothing();
+
+/// One runtime's row in the execution's table.
+#[derive(Default)]
+pub struct Slot {
+    full: Option<Box<RuntimeResult>>,
+    nothing: bool,
+    /// Runtimes it read from.
+    pub producers: FixedBitSet,
+    /// Start, from the execution's start.
+    pub started: Duration,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Slot {
+    /// Result, once it ended.
+    pub fn result(&self) -> Option<&RuntimeResult> {
+        if self.nothing { Some(&NOTHING) } else { self.full.as_deref() }
+    }
+
+    /// Records the result.
+    pub fn set(&mut self, result: RuntimeResult) {
+        self.full = Some(Box::new(result));
+    }
+
+    /// Records a success that gave nothing.
+    pub fn set_nothing(&mut self) {
+        self.nothing = true;
+    }
+
+    /// Takes the notes out of the result.
+    pub fn take_notes(&mut self) -> Vec<ErrorInfo> {
+        self.full.as_mut().map(|result| std::mem::take(&mut result.notes)).unwrap_or_default()
+    }
+}
+
+/// A finished walk, ready to be committed.
+pub struct Walked {
+    /// Shared frozen state.
+    pub shared: Arc<Shared>,
+    /// The core, with statuses, places and events.
+    pub core: TurnCore,
+    /// One slot a runtime.
+    pub slots: Vec<Slot>,
+    /// Runtimes in the order in which they started or were skipped.
+    pub order: Vec<RuntimeIx>,
+    /// Notes for authors.
+    pub notes: Vec<ErrorInfo>,
+}
+
+impl Walked {
+    /// Stage word, layer and event depth of a runtime.
+    pub fn place(&self, runtime: RuntimeIx) -> (&'static str, u32, u32) {
+        let place = self.core.place(runtime);
+        let stage = match self.core.phase_kind(place) {
+            Some(PhaseKind::Stage(stage)) => stage.as_str(),
+            Some(PhaseKind::Manual) => "manual",
+            None => "event",
+        };
+        (stage, place.layer, place.depth)
+    }
+
+    /// A runtime's row.
+    pub fn document(&self, runtime: RuntimeIx) -> RuntimeDocument {
+        let plan = &self.shared.plan;
+        let slot = &self.slots[runtime.index()];
+        let (stage, layer, depth) = self.place(runtime);
+        let concealed = plan.decl(runtime).concealed;
+        let result = slot.result();
+        RuntimeDocument {
+            runtime_id: plan.runtime_id(runtime).to_owned(),
+            plugin_id: plan.plugin_id(runtime).to_owned(),
+            stage: stage.to_owned(),
+            layer,
+            depth: (depth > 0).then_some(depth),
+            status: result.map_or(RuntimeStatus::Skipped, |result| result.status),
+            reason: match result {
+                Some(result) => result.reason.clone(),
+                None => Some("cancelled".to_owned()),
+            },
+            error: result.and_then(|result| result.error.clone()).map(|error| {
+                if concealed { ErrorInfo::new(error.code, "a concealed runtime failed") } else { error }
+            }),
+            output: result.and_then(|result| result.output.clone()).filter(|_| !concealed),
+            reads_from: {
+                let mut ids: Vec<String> = slot
+                    .producers
+                    .ones()
+                    .filter_map(|ix| u32::try_from(ix).ok())
+                    .map(|ix| plan.runtime_id(RuntimeIx(ix)).to_owned())
+                    .collect();
+                ids.sort();
+                ids
+            },
+            started_micros: micros(slot.started),
+            duration_micros: micros(slot.took),
+        }
+    }
+
+    /// All rows, in execution order; ties of one layer by id.
+    pub fn documents(&self) -> Vec<RuntimeDocument> {
+        self.order.iter().map(|runtime| self.document(*runtime)).collect()
+    }
+
+    /// Events that count, in order.
+    pub fn events(&self) -> Vec<EventDocument> {
+        self.core
+            .events()
+            .iter()
+            .filter_map(|event| {
+                let emitted =
+                    self.slots[event.emitter.index()].result()?.events.get(event.local as usize)?;
+                Some(EventDocument {
+                    topic: emitted.topic.clone(),
+                    data: emitted.data.clone(),
+                    plugin_id: self.shared.plan.plugin_id(event.emitter).to_owned(),
+                    runtime_id: self.shared.plan.runtime_id(event.emitter).to_owned(),
+                    depth: event.depth,
+                })
+            })
+            .collect()
+    }
+
+    /// Story text written so far, in execution order.
+    pub fn prose(&self) -> Vec<String> {
+        self.order
+            .iter()
+            .filter(|runtime| self.shared.plan.decl(**runtime).visibility == Visibility::Story)
+            .filter_map(|runtime| self.slots[runtime.index()].result()?.narrative.clone())
+            .collect()
+    }
+
+    /// Prose of earlier stages, for a runtime about to start.
+    pub fn prose_before(&self, runtime: RuntimeIx) -> Vec<String> {
+        let phase = self.core.place(runtime).phase;
+        self.order
+            .iter()
+            .filter(|earlier| self.core.place(**earlier).phase < phase)
+            .filter_map(|earlier| self.slots[earlier.index()].result()?.narrative.clone())
+            .collect()
+    }
+
+    /// `turn-digest@1`.
+    pub fn digest(&self) -> Json {
+        let runtimes: Vec<Value> = self
+            .order
+            .iter()
+            .filter_map(|runtime| {
+                let result = self.slots[runtime.index()].result()?;
+                Some(json!({"runtimeId": self.shared.plan.runtime_id(*runtime), "status": result.status}))
+            })
+            .collect();
+        Json::from_value(json!({
+            "turnId": self.shared.turn_id,
+            "playerMessage": self.shared.message,
+            "locale": self.shared.session.locale,
+            "narrativeText": self.prose().join("\n\n"),
+            "toolCallSummaries": [],
+            "lastPlayerInput": null,
+            "runtimeResults": runtimes,
+        }))
+    }
+}
+
+/// Whole microseconds of a duration.
+pub fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
