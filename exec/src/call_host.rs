@@ -1,6 +1,9 @@
 //! The host side of one runtime: reads through the layer's view with tracking, buffered writes, random draws, logs.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use covel_abi::{CallHost, DataRow, HostError, HostRequest, LogLevel};
 use covel_graph::{Json, RuntimeIx, SessionId, limits::MAX_DATA_VALUE_BYTES};
@@ -14,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     active::{ActivePlan, check},
     ambient::Ambient,
-    limits::{MAX_DATA_NAME_BYTES, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS, MAX_WRITES_PER_RUNTIME},
+    limits::{HISTORY_READ, MAX_DATA_NAME_BYTES, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS, MAX_WRITES_PER_RUNTIME},
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay, overlay_rows},
     random,
@@ -36,8 +39,8 @@ pub struct Shared {
     pub logical_turn: u32,
     /// What the player wrote.
     pub message: String,
-    /// Committed messages, oldest first.
-    pub history: Arc<Vec<MessageRecord>>,
+    /// Committed messages, read when first asked for; see [`Shared::history`].
+    pub history: OnceLock<Vec<MessageRecord>>,
     /// Resolved settings per plan plugin.
     pub settings: Vec<Json>,
     /// World facts for `ctx.world` and prompts.
@@ -50,6 +53,21 @@ pub struct Shared {
     pub seed: String,
     /// Cancelled with the turn.
     pub cancel: CancellationToken,
+}
+
+impl Shared {
+    /// The newest committed messages, oldest first. Many turns never ask. The session is locked while an execution
+    /// runs, so the answer does not depend on when it is asked for; a store that cannot be read gives none.
+    pub fn history(&self) -> &[MessageRecord] {
+        self.history.get_or_init(|| {
+            let rows = self.store.read(|reader| reader.last_messages(&self.session_id, .., HISTORY_READ));
+            let rows = rows.unwrap_or_else(|error| {
+                tracing::error!("the history of {} cannot be read: {error}", self.session.id);
+                Vec::new()
+            });
+            rows.iter().filter_map(|row| serde_json::from_value(row.message.value().clone()).ok()).collect()
+        })
+    }
 }
 
 /// Where a runtime stands between its calls.
@@ -387,7 +405,7 @@ impl CallHost for RuntimeCall {
             }
             "listTurnMessages" => {
                 let limit = argument.value().get(0).and_then(Value::as_u64).unwrap_or(100).min(500);
-                let history = &self.shared.history;
+                let history = self.shared.history();
                 let skip = history.len().saturating_sub(usize::try_from(limit).unwrap_or(500));
                 Json::of(&history[skip..].to_vec()).map_err(|e| HostError::new("internal", e.to_string()))
             }

@@ -20,6 +20,8 @@ pub const MAX_SESSION_ID_BYTES: usize = 128;
 pub const MAX_TURNS_IN_FLIGHT: usize = 64;
 /// Messages of history offered to an agent when its manifest sets no window.
 pub const DEFAULT_HISTORY_MESSAGES: usize = 40;
+/// Stored messages read for one execution; an agent with a larger window sees no more than these.
+pub const HISTORY_READ: usize = 200;
 /// Longest namespace and key of a plugin-data record, bytes.
 pub const MAX_DATA_NAME_BYTES: usize = 1_024;
 /// Most log lines kept per runtime call.

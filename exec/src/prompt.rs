@@ -104,7 +104,7 @@ pub fn messages(parts: &PromptParts<'_>) -> Vec<Message> {
     }
     let history_starts = messages.len();
     let window = parts.decl.agent.as_ref().and_then(|agent| agent.history_max_turns);
-    for message in history(&shared.history, window) {
+    for message in history(shared.history(), window) {
         messages.push(Message::new(role(&message.role), message.content.clone()));
     }
     let context = turn_context(parts);

@@ -1,6 +1,6 @@
 //! One request, one or two executions: setup when it is due, then the turn.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use covel_graph::{Json, SessionId, fragment::Text, world::World};
 use serde_json::json;
@@ -16,15 +16,12 @@ use crate::{
     error::ExecError,
     event::{Emitter, EventSink},
     execution::{Services, walk},
-    limits::{DEFAULT_HISTORY_MESSAGES, MAX_MESSAGE_CHARS},
+    limits::MAX_MESSAGE_CHARS,
     packages::resolve_settings,
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
     walked::{Walked, micros},
-    session::{MessageRecord, Phase, SessionRecord, SessionStatus},
+    session::{Phase, SessionRecord, SessionStatus},
 };
-
-/// Stored messages read for one execution; agents with a larger window see no more than these.
-const HISTORY_READ: usize = DEFAULT_HISTORY_MESSAGES * 5;
 
 /// What to execute.
 #[derive(Clone, Debug)]
@@ -328,9 +325,6 @@ impl Inner {
         cancel: &CancellationToken,
     ) -> Result<Arc<Shared>, ExecError> {
         let session_id = SessionId::from(session.id.as_str());
-        let rows = self.store.read(|reader| reader.last_messages(&session_id, .., HISTORY_READ))?;
-        let history: Vec<MessageRecord> =
-            rows.iter().filter_map(|row| serde_json::from_value(row.message.value().clone()).ok()).collect();
         let world = session.world_id.as_deref().and_then(|id| self.world(id).ok());
         let settings = plan
             .packages
@@ -343,7 +337,7 @@ impl Inner {
             session_id,
             logical_turn,
             message: message.to_owned(),
-            history: Arc::new(history),
+            history: OnceLock::new(),
             settings,
             world: world_json(world.as_deref(), &session.locale),
             store: self.store.clone(),
