@@ -25,7 +25,7 @@ fn once(program: &PathBuf, data: &std::path::Path) -> Duration {
         line.clear();
         assert!(output.read_line(&mut line).unwrap() > 0, "the program ended before it printed its address");
         if let Some((_, rest)) = line.split_once("http://") {
-            break rest.trim().trim_end_matches('/').to_owned();
+            break rest.split('/').next().unwrap_or_default().to_owned();
         }
     };
     let mut stream = TcpStream::connect(&address).unwrap();
