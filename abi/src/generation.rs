@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -268,12 +268,53 @@ pub struct Generation(pub(crate) Arc<GenerationInner>);
 
 pub(crate) struct GenerationInner {
     pub(crate) key: u64,
-    pub(crate) slot: usize,
+    pub(crate) home: Home,
     pub(crate) spec: Arc<GenerationSpec>,
     pub(crate) images: Arc<Mutex<HashMap<String, Image>>>,
     pub(crate) registered: Arc<OnceLock<Registrations>>,
     pub(crate) closed: AtomicBool,
     pub(crate) host: Arc<HostInner>,
+}
+
+/// Which worker slot a generation's isolate lives in.
+///
+/// Code with an entry stays where it was loaded. Other code has no state before its first call, so that call may still
+/// choose: it goes where its batch has fewest calls, and stays there. Packages whose runtimes share a layer are spread over
+/// the workers that way, in whatever order they were loaded.
+pub(crate) struct Home(AtomicUsize);
+
+/// Set in [`Home`] while the first call may still choose.
+const UNSETTLED: usize = 1 << (usize::BITS - 1);
+
+impl Home {
+    pub(crate) fn new(slot: usize, settled: bool) -> Self {
+        Self(AtomicUsize::new(if settled {
+            slot
+        } else {
+            slot | UNSETTLED
+        }))
+    }
+
+    pub(crate) fn slot(&self) -> usize {
+        self.0.load(Ordering::SeqCst) & !UNSETTLED
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.0.load(Ordering::SeqCst) & UNSETTLED == 0
+    }
+
+    /// Settles on a slot, unless that has been done. The slot that was left, if another was chosen.
+    pub(crate) fn settle(&self, slot: usize) -> Option<usize> {
+        let before = self.0.load(Ordering::SeqCst);
+        if before & UNSETTLED == 0 {
+            return None;
+        }
+        self.0
+            .compare_exchange(before, slot, Ordering::SeqCst, Ordering::SeqCst)
+            .ok()
+            .map(|before| before & !UNSETTLED)
+            .filter(|left| *left != slot)
+    }
 }
 
 /// What a worker needs to make (and make again) the isolate of a generation. It does not keep the generation alive.
@@ -344,7 +385,7 @@ impl Generation {
         }
         let (reply, done) = oneshot::channel();
         self.0.host.send(
-            self.0.slot,
+            self.0.home.slot(),
             Message::Close {
                 key: self.0.key,
                 reply: Some(reply),
@@ -358,7 +399,7 @@ impl Drop for GenerationInner {
     fn drop(&mut self) {
         if !self.closed.swap(true, Ordering::SeqCst) {
             self.host.send(
-                self.slot,
+                self.home.slot(),
                 Message::Close {
                     key: self.key,
                     reply: None,

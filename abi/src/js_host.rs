@@ -19,7 +19,7 @@ use tokio::{
 use crate::{
     call::{Call, CallError, CallOutput},
     error::LoadError,
-    generation::{Generation, GenerationInner, GenerationSpec},
+    generation::{Generation, GenerationInner, GenerationSpec, Home},
     isolate::Sizes,
     limits::{
         DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, DEFAULT_WORKERS, STUCK_GRACE, WATCHDOG_PERIOD,
@@ -141,7 +141,10 @@ impl JsHost {
         let workers = self.0.pool.slots.len();
         let inner = GenerationInner {
             key,
-            slot: usize::try_from(key).unwrap_or(0) % workers,
+            home: Home::new(
+                usize::try_from(key).unwrap_or(0) % workers,
+                spec.entry.is_some(),
+            ),
             spec: Arc::new(spec),
             images: Arc::new(Mutex::new(HashMap::new())),
             registered: Arc::new(OnceLock::new()),
@@ -150,7 +153,7 @@ impl JsHost {
         };
         let (reply, loaded) = oneshot::channel();
         self.0.send(
-            inner.slot,
+            inner.home.slot(),
             Message::Load {
                 blueprint: inner.blueprint(),
                 reply,
@@ -173,8 +176,13 @@ impl JsHost {
         let pool = &self.0.pool;
         let mut per_worker: Vec<Vec<Message>> = Vec::new();
         per_worker.resize_with(pool.slots.len(), Vec::new);
-        for call in batch {
-            if call.generation.0.closed.load(Ordering::SeqCst) || pool.stop.load(Ordering::SeqCst) {
+        // Calls that are bound to a worker first; those that may still choose then see how busy each is.
+        let (settled, free): (Vec<Call>, Vec<Call>) = batch
+            .into_iter()
+            .partition(|call| call.generation.0.home.is_settled());
+        for call in settled.into_iter().chain(free) {
+            let generation = &call.generation.0;
+            if generation.closed.load(Ordering::SeqCst) || pool.stop.load(Ordering::SeqCst) {
                 let _ = call.reply.send((
                     call.tag,
                     Err(CallError::Load {
@@ -183,13 +191,30 @@ impl JsHost {
                 ));
                 continue;
             }
-            per_worker[call.generation.0.slot].push(Message::Call(Box::new(call)));
+            let slot = self.place(generation, &per_worker);
+            per_worker[slot].push(Message::Call(Box::new(call)));
         }
         for (slot, messages) in pool.slots.iter().zip(per_worker) {
             if !messages.is_empty() {
                 slot.queue.extend(messages.into_iter());
             }
         }
+    }
+
+    /// The slot of a generation's calls, chosen now if it was not before: the one with the fewest calls of this batch.
+    fn place(&self, generation: &GenerationInner, per_worker: &[Vec<Message>]) -> usize {
+        let home = &generation.home;
+        if !home.is_settled() {
+            let before = home.slot();
+            let calls = |slot: &usize| per_worker.get(*slot).map_or(0, Vec::len);
+            let emptiest = (0..per_worker.len()).min_by_key(|slot| (calls(slot), *slot != before));
+            if let Some(left) = home.settle(emptiest.unwrap_or(before)) {
+                // No call has reached it: whoever makes one settles first.
+                let key = generation.key;
+                self.0.send(left, Message::Close { key, reply: None });
+            }
+        }
+        home.slot()
     }
 
     /// Makes one call and waits for it. Dropping the future cancels the call.
@@ -227,7 +252,7 @@ impl JsHost {
     pub async fn heap_used(&self, generation: &Generation) -> Option<u64> {
         let (reply, answer) = oneshot::channel();
         self.0.send(
-            generation.0.slot,
+            generation.0.home.slot(),
             Message::Memory {
                 key: generation.0.key,
                 reply,
@@ -339,5 +364,66 @@ fn watch(pool: &Arc<Pool>) {
                 let _ = call.reply.send((call.tag, Err(CallError::Cancelled)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    async fn load(host: &JsHost, entry: bool) -> Generation {
+        let files = Arc::new(|_: &str| Some(Arc::from(&b"export default () => {}"[..])));
+        let mut spec = GenerationSpec::new(covel_graph::PluginId::new("p"), 1, files);
+        spec.entry = entry.then(|| "entry.js".to_owned());
+        host.load(spec).await.unwrap()
+    }
+
+    fn memory(key: u64) -> Message {
+        let (reply, _) = oneshot::channel();
+        Message::Memory { key, reply }
+    }
+
+    #[tokio::test]
+    async fn the_first_batch_of_code_without_an_entry_spreads_it_and_later_ones_do_not_move_it() {
+        let host = JsHost::start(JsOptions {
+            workers: 2,
+            ..JsOptions::default()
+        })
+        .unwrap();
+        let mut generations = Vec::new();
+        for _ in 0..8 {
+            generations.push(load(&host, false).await);
+        }
+        // Every second one: all were loaded by the same worker.
+        let layer: Vec<_> = generations.iter().step_by(2).collect();
+        let first = layer[0].0.home.slot();
+        assert!(layer.iter().all(|g| g.0.home.slot() == first));
+        let mut queues = [Vec::new(), Vec::new()];
+        for generation in &layer {
+            queues[host.place(&generation.0, &queues)].push(memory(0));
+        }
+        assert_eq!([queues[0].len(), queues[1].len()], [2, 2]);
+        let homes: Vec<_> = layer.iter().map(|g| g.0.home.slot()).collect();
+        for (generation, home) in layer.iter().zip(homes) {
+            let busy = [vec![memory(0)], vec![memory(0)]];
+            let mut lopsided = busy;
+            lopsided[1 - home].clear();
+            assert_eq!(host.place(&generation.0, &lopsided), home);
+        }
+    }
+
+    #[tokio::test]
+    async fn code_with_an_entry_stays_where_it_was_loaded() {
+        let host = JsHost::start(JsOptions {
+            workers: 2,
+            ..JsOptions::default()
+        })
+        .unwrap();
+        let generation = load(&host, true).await;
+        let home = generation.0.home.slot();
+        let mut lopsided = [Vec::new(), Vec::new()];
+        lopsided[home].push(memory(0));
+        assert_eq!(host.place(&generation.0, &lopsided), home);
     }
 }

@@ -78,6 +78,75 @@ async fn context_fields_are_own_frozen_and_lazy() {
     assert_eq!(value["absent"], false);
 }
 
+/// Small fields and large ones, the host's parts and the methods: nothing tells them apart but their moment of conversion.
+#[tokio::test]
+async fn every_member_of_a_context_is_own_fixed_and_always_the_same() {
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", r#"
+        Object.defineProperty(Object.prototype, 'sessionId', { set() { throw new Error('not reached'); }, configurable: true });
+        export default async (ctx) => {
+            const odd = [];
+            for (const key of Reflect.ownKeys(ctx)) {
+                const { enumerable, configurable, writable } = Object.getOwnPropertyDescriptor(ctx, key);
+                if (!enumerable || configurable || writable) odd.push(key);
+                if (ctx[key] !== ctx[key]) odd.push(`${key} changes`);
+                try { ctx[key] = 1; odd.push(`${key} takes a value`); } catch {}
+            }
+            const { get } = ctx.pluginData;
+            const { int } = ctx.random;
+            return {
+                odd, keys: Object.keys(ctx).sort(), plain: Object.getPrototypeOf(ctx) === Object.prototype,
+                text: [ctx.sessionId, ctx.playerMessage.length, ctx.logicalTurn], settings: ctx.userSettings, event: ctx.triggerEvent.data.a[2],
+                active: [ctx.activePluginIds instanceof Set, ctx.activePluginIds.has('b')], got: await get('n', 'k'), number: int(3, 4),
+            };
+        }"#)]).await;
+    for repeat in [1, 2_000] {
+        let mut call = request(&generation, handler("h.js"));
+        call.context.fields = vec![
+            ("sessionId", json!("s1").into()),
+            ("playerMessage", json!("long ".repeat(repeat)).into()),
+            ("logicalTurn", json!(7).into()),
+            ("userSettings", json!({"a": [], "b": "c"}).into()),
+            (
+                "triggerEvent",
+                json!({"topic": "t", "data": {"a": [1, 2, 3]}}).into(),
+            ),
+            ("activePluginIds", json!(vec!["b"; repeat]).into()),
+        ];
+        let value = run(&host, call).await.unwrap();
+        assert_eq!(value["odd"], json!([]), "{repeat}");
+        assert_eq!(value["plain"], true);
+        assert_eq!(value["text"], json!(["s1", 5 * repeat, 7]));
+        assert_eq!(value["settings"], json!({"a": [], "b": "c"}));
+        assert_eq!(value["event"], 3);
+        assert_eq!(value["active"], json!([true, true]));
+        assert_eq!(value["got"], json!(null));
+        assert_eq!(value["number"], 3);
+        assert_eq!(
+            value["keys"],
+            json!([
+                "activePluginIds",
+                "gateway",
+                "getOwnSettings",
+                "inputs",
+                "logger",
+                "logicalTurn",
+                "playerMessage",
+                "pluginData",
+                "random",
+                "services",
+                "sessionId",
+                "signal",
+                "store",
+                "tools",
+                "triggerEvent",
+                "userSettings",
+                "world"
+            ])
+        );
+    }
+}
+
 #[tokio::test]
 async fn plugin_data_goes_to_the_host() {
     let host = host();

@@ -56,9 +56,11 @@ export function makeLazyMember(h) {
 function signalOf(h, id) {
   let controller = controllers.get(id);
   if (controller === undefined) {
+    // Throws when the call has ended; a controller made before would never be let go.
+    const aborted = h.watch(id);
     controller = new AbortController();
     controllers.set(id, controller);
-    if (h.watch(id)) controller.abort();
+    if (aborted) controller.abort();
   }
   return controller.signal;
 }

@@ -162,8 +162,17 @@ impl Worker {
             return;
         }
         match self.isolates.get_mut(&key) {
+            None if call.generation.0.closed.load(Ordering::SeqCst) => {
+                // Closed between its being sent and now: nobody would close an isolate made for it.
+                let _ = call.reply.send((
+                    call.tag,
+                    Err(CallError::Load {
+                        message: "the generation is closed".into(),
+                    }),
+                ));
+            }
             None => {
-                // The isolate was replaced, or its worker was.
+                // The isolate was replaced, or its worker was, or the generation settled on another worker.
                 let blueprint = call.generation.0.blueprint();
                 if blueprint.spec.entry.is_some() {
                     self.load(blueprint, Waiting::Nobody, vec![call]);
