@@ -22,7 +22,7 @@ use crate::{
     active::check,
     call_host::RuntimeCall,
     event::Emitter,
-    limits::{MAX_TOOL_CALLS_PER_REPLY, MAX_TOOL_RESULT_CHARS},
+    limits::{MAX_REPLY_BYTES, MAX_TOOL_CALLS_PER_REPLY, MAX_TOOL_RESULT_CHARS},
     prompt::{self, PromptParts},
     results::{EmittedEvent, RuntimeResult, project_output},
     tools::{Toolbox, model_text},
@@ -65,12 +65,14 @@ pub async fn run(run: AgentRun) -> RuntimeResult {
     let limit = std::time::Duration::from_millis(agent.timeout_ms.max(1));
     let cancel = run.cancel.child_token();
     let work = Loop::new(run, &decl, &agent, cancel.clone());
-    match tokio::time::timeout(limit, work.run()).await {
-        Ok(result) => result,
-        Err(_) => {
+    tokio::select! {
+        biased;
+        // A gateway that does not listen must not hold the turn. Invariant 6
+        () = cancel.cancelled() => RuntimeResult::failed("cancelled", "cancelled"),
+        ended = tokio::time::timeout(limit, work.run()) => ended.unwrap_or_else(|_| {
             cancel.cancel();
             RuntimeResult::failed("agent-timeout", format!("took longer than {} ms", agent.timeout_ms))
-        }
+        }),
     }
 }
 
@@ -280,6 +282,9 @@ impl<'a> Loop<'a> {
         while let Some(event) = stream.next().await {
             match event? {
                 ModelEvent::Text(text) => {
+                    if reply.text.len() + text.len() > MAX_REPLY_BYTES {
+                        return Err(too_long("the reply"));
+                    }
                     reply.text.push_str(&text);
                     if self.story {
                         // Prose of a later step is a new paragraph.
@@ -299,6 +304,9 @@ impl<'a> Loop<'a> {
                             ModelErrorKind::BadRequest,
                             format!("the model made more than {MAX_TOOL_CALLS_PER_REPLY} tool calls in one reply"),
                         ));
+                    }
+                    if call.arguments.len() > MAX_REPLY_BYTES {
+                        return Err(too_long("the arguments of a tool call"));
                     }
                     reply.calls.push(call);
                 }
@@ -476,6 +484,10 @@ impl<'a> Loop<'a> {
         object.shift_remove("completion");
         done
     }
+}
+
+fn too_long(what: &str) -> ModelError {
+    ModelError::new(ModelErrorKind::BadRequest, format!("{what} has more than {MAX_REPLY_BYTES} bytes"))
 }
 
 fn invalid_args(message: &str) -> crate::tools::ToolFailure {

@@ -17,7 +17,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     active::{ActivePlan, check},
     ambient::Ambient,
-    limits::{HISTORY_READ, MAX_DATA_NAME_BYTES, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS, MAX_WRITES_PER_RUNTIME},
+    limits::{
+        HISTORY_READ, MAX_DATA_NAME_BYTES, MAX_EVENTS_PER_TURN, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS,
+        MAX_REQUESTS_PER_CALL, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME,
+    },
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay, overlay_rows},
     random,
@@ -74,11 +77,14 @@ impl Shared {
 struct Buffer {
     view: Overlay,
     writes: Vec<DataWrite>,
+    written: usize,
     producers: FixedBitSet,
+    data_reads: Option<Box<FixedBitSet>>,
     draws: HashMap<String, u64>,
     log_lines: usize,
     closed: bool,
-    requests: Option<Requests>,
+    requests: Option<(Requests, CancellationToken)>,
+    requested: usize,
     events: Vec<EmittedEvent>,
     failed_tool: Option<String>,
 }
@@ -98,8 +104,10 @@ pub struct RuntimeCall {
 pub struct Buffered {
     /// Writes in order.
     pub writes: Vec<DataWrite>,
-    /// Runtimes whose uncommitted writes it read. RDD-1
+    /// Runtimes whose results or uncommitted writes it read. RDD-1
     pub producers: FixedBitSet,
+    /// Of these, whose uncommitted writes it read.
+    pub data_reads: Option<Box<FixedBitSet>>,
     /// Events of tools called through `ctx.tools.call`.
     pub events: Vec<EmittedEvent>,
     /// The first tool call through `ctx.tools.call` that failed; the runtime then fails too.
@@ -134,6 +142,14 @@ pub fn check_value(plugin: &str, namespace: &str, key: &str, value: &Json) -> Re
     Ok(())
 }
 
+impl Buffer {
+    /// Uncommitted data of another runtime was read.
+    fn note_data(&mut self, producer: RuntimeIx) {
+        self.producers.grow_and_insert(producer.index());
+        self.data_reads.get_or_insert_default().grow_and_insert(producer.index());
+    }
+}
+
 impl RuntimeCall {
     /// A host for one runtime over its layer's view.
     pub fn new(shared: Arc<Shared>, runtime: RuntimeIx, view: Overlay) -> Self {
@@ -145,11 +161,14 @@ impl RuntimeCall {
             buffer: Mutex::new(Buffer {
                 view,
                 writes: Vec::new(),
+                written: 0,
                 producers: FixedBitSet::new(),
+                data_reads: None,
                 draws: HashMap::new(),
                 log_lines: 0,
                 closed: false,
                 requests: None,
+                requested: 0,
                 events: Vec::new(),
                 failed_tool: None,
             }),
@@ -175,25 +194,33 @@ impl RuntimeCall {
     pub fn close(&self) -> Buffered {
         let mut buffer = self.buffer.lock();
         buffer.closed = true;
-        // What serves requests holds this host; letting go of it here breaks the circle.
-        buffer.requests = None;
+        // What serves requests holds this host; letting go of it here breaks the circle. What still runs is ended:
+        // nobody waits for it.
+        if let Some((_, ended)) = buffer.requests.take() {
+            ended.cancel();
+        }
         Buffered {
             writes: std::mem::take(&mut buffer.writes),
             producers: std::mem::take(&mut buffer.producers),
+            data_reads: buffer.data_reads.take(),
             events: std::mem::take(&mut buffer.events),
             failed_tool: buffer.failed_tool.take(),
         }
     }
 
-    /// Lets the call make requests.
-    pub fn serve_requests(&self, requests: Requests) {
-        self.buffer.lock().requests = Some(requests);
+    /// Lets the call make requests; `ended` is cancelled when the call ends.
+    pub fn serve_requests(&self, requests: Requests, ended: CancellationToken) {
+        self.buffer.lock().requests = Some((requests, ended));
     }
 
     /// Records what a tool called by this runtime's own code gave or how it failed.
     pub fn note_tool(&self, outcome: Result<Vec<EmittedEvent>, String>) {
         let mut buffer = self.buffer.lock();
         match outcome {
+            Ok(events) if buffer.events.len() + events.len() > MAX_EVENTS_PER_TURN => {
+                let message = format!("one runtime emits at most {MAX_EVENTS_PER_TURN} events");
+                buffer.failed_tool.get_or_insert(message);
+            }
             Ok(events) => buffer.events.extend(events),
             Err(message) => {
                 buffer.failed_tool.get_or_insert(message);
@@ -206,15 +233,14 @@ impl RuntimeCall {
     /// # Errors
     /// The first refusal; nothing was buffered then.
     pub fn apply_writes(&self, writes: &[DataWrite], own_code: bool) -> Result<(), HostError> {
-        let before = {
-            let buffer = self.buffer.lock();
-            (buffer.view.clone(), buffer.writes.len())
-        };
+        // One lock for all: what the runtime's own code writes meanwhile must not be rolled back with them.
+        let mut buffer = self.open()?;
+        let (view, count, written) = (buffer.view.clone(), buffer.writes.len(), buffer.written);
         for write in writes {
-            if let Err(error) = self.write(&write.namespace, &write.key, write.op.clone(), own_code) {
-                let mut buffer = self.buffer.lock();
-                buffer.view = before.0;
-                buffer.writes.truncate(before.1);
+            if let Err(error) = self.write_to(&mut buffer, &write.namespace, &write.key, write.op.clone(), own_code) {
+                buffer.view = view;
+                buffer.writes.truncate(count);
+                buffer.written = written;
                 return Err(error);
             }
         }
@@ -251,7 +277,7 @@ impl RuntimeCall {
         match found {
             Some((value, producer)) => {
                 if producer != self.runtime {
-                    buffer.producers.grow_and_insert(producer.index());
+                    buffer.note_data(producer);
                 }
                 Ok(value)
             }
@@ -260,8 +286,19 @@ impl RuntimeCall {
     }
 
     fn write(&self, namespace: &str, key: &str, op: DataOp, own_code: bool) -> Result<(), HostError> {
-        check_names(namespace, key, own_code)?;
         let mut buffer = self.open()?;
+        self.write_to(&mut buffer, namespace, key, op, own_code)
+    }
+
+    fn write_to(
+        &self,
+        buffer: &mut Buffer,
+        namespace: &str,
+        key: &str,
+        op: DataOp,
+        own_code: bool,
+    ) -> Result<(), HostError> {
+        check_names(namespace, key, own_code)?;
         if buffer.writes.len() >= MAX_WRITES_PER_RUNTIME {
             return Err(HostError::new(
                 "too-many-writes",
@@ -272,7 +309,7 @@ impl RuntimeCall {
             DataOp::Set(value) => Some(value.clone()),
             DataOp::Delete => None,
             DataOp::Update(list) => {
-                let current = self.seen(&mut buffer, namespace, key)?;
+                let current = self.seen(buffer, namespace, key)?;
                 let next = ops::apply(current.as_ref().map(Json::value), list.value()).map_err(|error| match error {
                     ops::OpsError::Invalid(message) => HostError::new("invalid-input", message),
                     ops::OpsError::Conflict(message) => {
@@ -291,6 +328,16 @@ impl RuntimeCall {
                 })?;
             }
         }
+        // The view keeps the value, the list of writes keeps the operations.
+        let bytes = value.as_ref().map_or(0, Json::byte_len)
+            + if let DataOp::Update(list) = &op { list.byte_len() } else { 0 };
+        if bytes > MAX_WRITE_BYTES_PER_RUNTIME - buffer.written {
+            return Err(HostError::new(
+                "too-many-writes",
+                format!("one runtime may write at most {MAX_WRITE_BYTES_PER_RUNTIME} bytes"),
+            ));
+        }
+        buffer.written += bytes;
         buffer.view.put(self.key(namespace, key), value, self.runtime);
         buffer.writes.push(DataWrite { namespace: namespace.into(), key: key.into(), op });
         Ok(())
@@ -335,7 +382,7 @@ impl RuntimeCall {
             })
         };
         for producer in producers {
-            buffer.producers.grow_and_insert(producer.index());
+            buffer.note_data(producer);
         }
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
@@ -429,10 +476,18 @@ impl CallHost for RuntimeCall {
     }
 
     fn request(&self, request: HostRequest) -> BoxFuture<'static, Result<Json, HostError>> {
-        let served = self.open().map(|buffer| buffer.requests.clone());
+        let served = self.open().map(|mut buffer| {
+            buffer.requested += 1;
+            (buffer.requests.as_ref().map(|(requests, _)| Arc::clone(requests)), buffer.requested)
+        });
         match served {
-            Ok(Some(requests)) => requests(request),
-            Ok(None) => {
+            Ok((Some(_), count)) if count > MAX_REQUESTS_PER_CALL => {
+                let message = format!("one call may ask tools and models at most {MAX_REQUESTS_PER_CALL} times");
+                let error = HostError::new("too-many-requests", message);
+                Box::pin(async move { Err(error) })
+            }
+            Ok((Some(requests), _)) => requests(request),
+            Ok((None, _)) => {
                 let error = HostError::new("unavailable", "tools and models are not offered to this call");
                 Box::pin(async move { Err(error) })
             }

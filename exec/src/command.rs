@@ -24,7 +24,7 @@ use crate::{
     engine::{Engine, Inner, SessionLock},
     error::ExecError,
     event::{EventSink, TurnEvent},
-    limits::MAX_OUTPUT_BYTES,
+    limits::{MAX_OUTPUT_BYTES, MAX_WRITES_PER_RUNTIME},
     ops,
     packages::resolve_settings,
     random,
@@ -104,14 +104,21 @@ impl Engine {
         if session.status != SessionStatus::Active {
             return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });
         }
+        let _permit = inner.in_flight.acquire().await.map_err(|_| ExecError::Closing)?;
+        inner.check_open()?;
         let words = split(line)?;
         let name = words.first().and_then(|word| word.strip_prefix('/')).unwrap_or_default().to_owned();
-        let found = self.commands(session_id)?.into_iter().find(|command| {
-            command.declaration.name == name
-                || command.command_id == name
-                || command.declaration.aliases.contains(&name)
-        });
-        let command = found.ok_or_else(|| ExecError::CommandNotActive(name.clone()))?;
+        // What is active is asked of the live grants, not of what the session last ran with.
+        let activation = inner.activate(&session)?;
+        let active = |plugin: &str| activation.active.iter().any(|found| found.as_str() == plugin);
+        let mut offered = self.commands(session_id)?;
+        offered.retain(|command| active(&command.plugin_id));
+        // A name before any alias, so that no package can take another's name.
+        let found = offered
+            .iter()
+            .find(|command| command.declaration.name == name || command.command_id == name)
+            .or_else(|| offered.iter().find(|command| command.declaration.aliases.contains(&name)));
+        let command = found.cloned().ok_or_else(|| ExecError::CommandNotActive(name.clone()))?;
         let arguments = parse_arguments(&command.declaration, &words[1..])?;
         let package = inner.packages.read().get(&command.plugin_id).cloned();
         let package = package.ok_or_else(|| ExecError::CommandNotActive(name.clone()))?;
@@ -310,6 +317,10 @@ impl CommandHost {
     fn write(&self, namespace: &str, key: &str, change: Change) -> Result<(), HostError> {
         self.check_open()?;
         check_names(namespace, key, true)?;
+        if self.state.lock().changes.len() >= MAX_WRITES_PER_RUNTIME {
+            let message = format!("one command may write at most {MAX_WRITES_PER_RUNTIME} records");
+            return Err(HostError::new("too-many-writes", message));
+        }
         let session = SessionId::from(self.session.id.as_str());
         let package = Arc::clone(&self.package);
         let (space, name, now) = (namespace.to_owned(), key.to_owned(), self.inner.now());
@@ -468,6 +479,7 @@ impl CallHost for CommandHost {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

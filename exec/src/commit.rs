@@ -19,7 +19,7 @@ use crate::{
     ambient::{Ambient, iso_time},
     core::{PhaseKind, Status},
     document::{DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
-    walked::Walked,
+    walked::{Walked, conceal},
     inputs::EXPORT_OWNER,
     ops,
     overlay::{DataOp, DataWrite},
@@ -48,6 +48,7 @@ struct Unit {
     hangs: Vec<Hangs>,
     narrative: Option<String>,
     counts: bool,
+    concealed: bool,
 }
 
 /// Everything the transaction does, owned, so that it can run on the store's writer thread.
@@ -64,6 +65,7 @@ pub struct CommitPlan {
     setup: Vec<(String, SetupState)>,
     all_setup: Vec<(String, String)>,
     counts_turn: bool,
+    manual: bool,
     now: String,
 }
 
@@ -112,7 +114,7 @@ fn is_story(plan: &ActivePlan, runtime: RuntimeIx) -> bool {
 
 /// The first reason why the whole execution cannot commit, before any write.
 pub fn precondition(walked: &Walked) -> Option<ErrorInfo> {
-    if walked.core.is_cancelled() {
+    if walked.core.is_cancelled() || walked.shared.cancel.is_cancelled() {
         return Some(ErrorInfo::new("cancelled", "the turn was cancelled"));
     }
     for runtime in &walked.order {
@@ -172,6 +174,7 @@ impl CommitPlan {
                 hangs: hangs(walked, *runtime),
                 narrative: result.narrative.clone(),
                 counts: result.status == RuntimeStatus::Success,
+                concealed: decl.concealed,
             });
         }
         let has_story = units.iter().any(|unit| unit.story);
@@ -199,6 +202,9 @@ impl CommitPlan {
             setup,
             all_setup,
             counts_turn,
+            manual: walked.order.iter().any(|runtime| {
+                walked.core.phase_kind(walked.core.place(*runtime)) == Some(PhaseKind::Manual)
+            }),
             now: iso_time(ambient.now_millis()),
         }
     }
@@ -221,6 +227,10 @@ impl CommitPlan {
             .and_then(|record| serde_json::from_value(record.value().clone()).ok())
             .filter(|record: &SessionRecord| record.incarnation == self.incarnation)
             .ok_or_else(|| rule("session-gone", "the session was deleted or recreated while the turn ran"))?;
+        // The session is locked while an execution runs, unless its caller let go of it half-way.
+        if stored.turn_count != self.session.turn_count {
+            return Err(rule("session-changed", "another execution of the session committed meanwhile"));
+        }
         self.session.status = stored.status;
 
         let mut changes = BTreeMap::new();
@@ -243,7 +253,8 @@ impl CommitPlan {
                 },
             };
             match outcome {
-                Ok(written) => {
+                Ok((written, note)) => {
+                    self.document.notes.extend(note);
                     for change in written {
                         let at = (change.plugin_id.clone(), change.namespace.clone(), change.key.clone());
                         changes.insert(at, change);
@@ -252,9 +263,11 @@ impl CommitPlan {
                 }
                 Err(error) if self.has_story && !unit.story && !unit.setup => {
                     dropped.push(unit.runtime);
+                    let error = if unit.concealed { conceal(error) } else { error };
                     isolated.push(IsolatedDocument { runtime_id: unit.id, error });
                 }
                 Err(error) => {
+                    let error = if unit.concealed { conceal(error) } else { error };
                     return Err(rule(error.code, format!("{}: {}", unit.id, error.message)));
                 }
             }
@@ -305,7 +318,8 @@ impl CommitPlan {
         None
     }
 
-    fn apply_unit(&self, tx: &mut Tx<'_>, unit: &Unit) -> Result<Vec<DataChange>, Refused> {
+    /// The changes of a unit, and a note when its export could not be stored.
+    fn apply_unit(&self, tx: &mut Tx<'_>, unit: &Unit) -> Result<(Vec<DataChange>, Option<ErrorInfo>), Refused> {
         let mut changes = Vec::with_capacity(unit.writes.len());
         for write in &unit.writes {
             let value = match &write.op {
@@ -345,10 +359,19 @@ impl CommitPlan {
                 value,
             });
         }
-        if let Some((key, value)) = &unit.export {
-            tx.put_data(&self.session_id, &EXPORT_OWNER.into(), &unit.id, key, value, &self.now)?;
-        }
-        Ok(changes)
+        let Some((key, value)) = &unit.export else { return Ok((changes, None)) };
+        // An export that cannot be kept is the readers' loss, not the unit's.
+        let stored = tx.savepoint(|tx| {
+            tx.put_data(&self.session_id, &EXPORT_OWNER.into(), &unit.id, key, value, &self.now).map(drop)
+        });
+        let note = match stored {
+            Ok(()) => None,
+            Err(error @ (StoreError::ValueTooLarge { .. } | StoreError::NamespaceFull { .. })) => {
+                Some(ErrorInfo::new("export-not-stored", format!("{}: export {key:?}: {error}", unit.id)))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok((changes, note))
     }
 
     fn mark_dropped(&mut self, isolated: &[IsolatedDocument]) {
@@ -377,7 +400,8 @@ impl CommitPlan {
         if let Some(text) = &self.player_message {
             messages.push(message(0, "user", text, "player", None));
         }
-        for unit in kept {
+        // A manual run adds nothing to the dialogue.
+        for unit in kept.iter().filter(|_| !self.manual) {
             if let Some(narrative) = &unit.narrative {
                 messages.push(message(messages.len() + 1, "assistant", narrative, "runtime", Some(unit)));
             }
@@ -423,6 +447,15 @@ fn to_json<T: serde::Serialize>(value: &T) -> Result<Json, Refused> {
 
 /// Where a setup runtime stands after this execution.
 pub fn setup_state(walked: &Walked, runtime: RuntimeIx) -> (String, SetupState) {
+    attempt(walked, runtime, None)
+}
+
+/// Where a setup runtime stands after an execution that was rolled back: the attempt counts all the same.
+pub fn refused_setup_state(walked: &Walked, runtime: RuntimeIx, error: &ErrorInfo) -> (String, SetupState) {
+    attempt(walked, runtime, Some(error))
+}
+
+fn attempt(walked: &Walked, runtime: RuntimeIx, refused: Option<&ErrorInfo>) -> (String, SetupState) {
     let shared = &walked.shared;
     let plan = &shared.plan;
     let id = plan.runtime_id(runtime).to_owned();
@@ -430,9 +463,13 @@ pub fn setup_state(walked: &Walked, runtime: RuntimeIx) -> (String, SetupState) 
     let attempts = match shared.session.setup_runtimes.get(&id) {
         Some(SetupState::Pending { attempts, plugin_version: before, .. }) if *before == plugin_version => *attempts,
         _ => 0,
-    } + 1;
-    let result = walked.slots[runtime.index()].result();
-    let done = result.is_some_and(|result| {
+    };
+    let slot = &walked.slots[runtime.index()];
+    let result = slot.result();
+    // Waiting for one that failed is no attempt of its own.
+    let waited = slot.held_back && result.and_then(|result| result.reason.as_deref()) == Some("upstream-failed");
+    let attempts = attempts + u32::from(!waited);
+    let done = refused.is_none() && result.is_some_and(|result| {
         result.guard_skip || (result.status == RuntimeStatus::Success && result.completion_done)
     });
     if done {
@@ -441,8 +478,9 @@ pub fn setup_state(walked: &Walked, runtime: RuntimeIx) -> (String, SetupState) 
     let last_error = result.and_then(|result| {
         result.error.as_ref().map(|error| error.message.clone()).or_else(|| result.reason.clone())
     });
+    let last_error = last_error.or_else(|| refused.map(|error| error.message.clone()));
     let budget = plan.decl(runtime).max_trigger_count;
-    let state = if budget > 0 && attempts >= budget {
+    let state = if budget > 0 && attempts >= budget && !waited {
         let reason = last_error.unwrap_or_else(|| "did not report `completion: done`".to_owned());
         SetupState::Blocked { reason, plugin_version }
     } else {
@@ -498,10 +536,12 @@ fn hangs(walked: &Walked, runtime: RuntimeIx) -> Vec<Hangs> {
         declared.extend(emitters.iter().copied());
         hangs.push(Hangs::OnAny(emitters));
     }
-    // Reads beyond declared edges: uncommitted data of other runtimes. What an optional input bound is not one.
-    for producer in walked.slots[runtime.index()].producers.ones() {
+    // Reads beyond declared edges, and uncommitted data whoever wrote it. What an optional input bound is not one.
+    let slot = &walked.slots[runtime.index()];
+    for producer in slot.producers.ones() {
+        let data = slot.data_reads.as_ref().is_some_and(|reads| reads.contains(producer));
         let Ok(producer) = u32::try_from(producer) else { continue };
-        if !declared.contains(&RuntimeIx(producer)) {
+        if data || !declared.contains(&RuntimeIx(producer)) {
             hangs.push(Hangs::Read(RuntimeIx(producer)));
         }
     }

@@ -236,7 +236,7 @@ impl TurnCore {
         self.advance(out);
     }
 
-    /// A started runtime ended. Its events count only if it succeeded. COM-3
+    /// A started runtime ended. Its events count only if it succeeded or its guard gave an output: if its writes do. COM-3
     pub fn finished(&mut self, runtime: RuntimeIx, ended: Ended, topics: Vec<u32>, out: &mut Vec<Action>) {
         let ix = runtime.index();
         if self.status[ix] != Status::Running {
@@ -252,7 +252,7 @@ impl TurnCore {
         if self.status[ix].is_ok() {
             self.satisfied.insert(ix);
         }
-        if ended == Ended::Success && !topics.is_empty() {
+        if self.status[ix].is_ok() && !topics.is_empty() {
             self.emitted.push((runtime, topics));
         }
         self.outstanding -= 1;

@@ -69,12 +69,15 @@ impl Emitter {
         })
     }
 
-    /// `runtime.started`.
-    pub fn started(&self, runtime: RuntimeIx, stage: &str, layer: u32) {
+    /// `runtime.started`; `depth` is the event depth, 0 for runtimes that follow no event.
+    pub fn started(&self, runtime: RuntimeIx, stage: &str, layer: u32, depth: u32) {
         if self.is_live() {
             let mut payload = self.identity(runtime);
             payload["stage"] = stage.into();
             payload["layer"] = layer.into();
+            if depth > 0 {
+                payload["depth"] = depth.into();
+            }
             self.send("runtime.started", payload);
         }
     }
@@ -86,6 +89,9 @@ impl Emitter {
             let mut payload = self.identity(runtime);
             payload["stage"] = document.stage.as_str().into();
             payload["layer"] = document.layer.into();
+            if let Some(depth) = document.depth {
+                payload["depth"] = depth.into();
+            }
             payload["status"] = json!(document.status);
             payload["durationMs"] = (document.duration_micros / 1_000).into();
             payload["durationMicros"] = document.duration_micros.into();

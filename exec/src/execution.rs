@@ -103,9 +103,15 @@ pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payl
         answers: None,
         new_receiver: None,
     };
+    // Dropping this future half-way ends what it started; plugin code must not run on for a turn nobody drives.
+    let abandoned = shared.cancel.clone().drop_guard();
     let mut receiver: Option<mpsc::UnboundedReceiver<Answer>> = None;
     let mut actions = Vec::new();
-    driver.walked.core.start(&mut actions);
+    if shared.cancel.is_cancelled() {
+        driver.walked.core.cancel();
+    } else {
+        driver.walked.core.start(&mut actions);
+    }
     driver.perform(actions);
     while !driver.walked.core.is_done() {
         let mut actions = Vec::new();
@@ -122,6 +128,7 @@ pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payl
         }
         driver.perform(actions);
     }
+    abandoned.disarm();
     driver.finish_walk()
 }
 
@@ -195,6 +202,7 @@ impl Driver<'_> {
             }
             // Everything of the layer is prepared on its own view; only now may something of it end.
             for (runtime, result) in unstartable {
+                self.walked.slots[runtime.index()].held_back = true;
                 self.finish(runtime, *result, &mut next);
             }
             for (ready, handler) in inline {
@@ -219,8 +227,8 @@ impl Driver<'_> {
         for group in light.chunks(LIGHT_GROUP) {
             for &(runtime, event) in group {
                 if live {
-                    let (stage, layer, _) = self.walked.place(runtime);
-                    self.services.emitter.started(runtime, stage, layer);
+                    let (stage, layer, depth) = self.walked.place(runtime);
+                    self.services.emitter.started(runtime, stage, layer, depth);
                 }
                 self.walked.slots[runtime.index()].started = started;
                 self.run_one_light(&shared, &view, runtime, event, next);
@@ -287,6 +295,7 @@ impl Driver<'_> {
         let now = self.now();
         let slot = &mut self.walked.slots[runtime.index()];
         slot.started = now;
+        slot.held_back = true;
         slot.set(RuntimeResult::skipped(reason));
         self.walked.order.push(runtime);
         self.tell_end(runtime);
@@ -303,8 +312,8 @@ impl Driver<'_> {
         let now = self.now();
         self.walked.slots[runtime.index()].started = now;
         if self.services.emitter.is_live() {
-            let (stage, layer, _) = self.walked.place(runtime);
-            self.services.emitter.started(runtime, stage, layer);
+            let (stage, layer, depth) = self.walked.place(runtime);
+            self.services.emitter.started(runtime, stage, layer, depth);
         }
         let shared = &self.walked.shared;
         let call = Arc::new(RuntimeCall::new(Arc::clone(shared), runtime, self.overlay.clone()));
@@ -369,9 +378,15 @@ impl Driver<'_> {
                     // A closed channel means the turn was dropped.
                     let _ = sender.send(run_native(&ready, &*handler));
                 });
+                let cancel = shared.cancel.clone();
                 self.agents.push(Box::pin(async move {
-                    let lost = || RuntimeResult::failed("internal", "the native handler was lost");
-                    (runtime, receiver.await.unwrap_or_else(|_| lost()))
+                    let result = tokio::select! {
+                        result = receiver => result
+                            .unwrap_or_else(|_| RuntimeResult::failed("internal", "the native handler was lost")),
+                        // The thread cannot be stopped; the wait can. Its host is closed, so nothing of it counts.
+                        () = cancel.cancelled() => RuntimeResult::failed("cancelled", "cancelled"),
+                    };
+                    (runtime, result)
                 }));
             } else {
                 inline.push((ready, handler));
@@ -516,11 +531,12 @@ impl Driver<'_> {
         {
             result = RuntimeResult::failed(error.code, error.message);
         }
-        let Buffered { writes, producers, events, failed_tool } = call.close();
+        let Buffered { writes, producers, data_reads, events, failed_tool } = call.close();
         if let (Some(message), true) = (failed_tool, result.is_ok()) {
             result = RuntimeResult::failed("tool-call-failed", message);
         }
         self.walked.slots[runtime.index()].producers = producers;
+        self.walked.slots[runtime.index()].data_reads = data_reads;
         if result.is_ok() {
             result.events.splice(0..0, events);
             result.writes = writes;

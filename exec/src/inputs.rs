@@ -192,11 +192,9 @@ fn turn_items(binding: &Binding<'_>, input: &InputDecl, all: bool) -> Result<Vec
     for runtime in candidates(binding, input) {
         let Some(result) = (binding.result)(runtime) else { continue };
         let id = binding.plan.runtime_id(runtime);
-        if !result.is_ok() {
-            if all || input.runtime.is_some() {
-                return unbound("upstream-failed", format!("input {:?}: {id} did not succeed", input.name));
-            }
-            // With several providers of a `one` input the conflict is reported first, below.
+        // With several providers of a `one` input the conflict is reported first, below.
+        if !result.is_ok() && (all || input.runtime.is_some()) {
+            return unbound("upstream-failed", format!("input {:?}: {id} did not succeed", input.name));
         }
         items.push(Item {
             runtime: Some(runtime),

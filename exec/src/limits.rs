@@ -10,6 +10,16 @@ pub const MAX_EVENT_BYTES: usize = 64 * 1024;
 pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 /// Most writes one runtime may buffer.
 pub const MAX_WRITES_PER_RUNTIME: usize = 10_000;
+/// Most bytes (values and operation lists) one runtime or command may write.
+pub const MAX_WRITE_BYTES_PER_RUNTIME: usize = 32 * 1024 * 1024;
+/// Deepest nesting of a record that `update` makes; deeper JSON is not read back.
+pub const MAX_DATA_DEPTH: usize = 100;
+/// Longest language tag of a session, bytes.
+pub const MAX_LOCALE_BYTES: usize = 35;
+/// Most bytes of text, and of one tool call's arguments, accepted in one model reply.
+pub const MAX_REPLY_BYTES: usize = 1024 * 1024;
+/// Most tool and model calls that one call of plugin code may make.
+pub const MAX_REQUESTS_PER_CALL: usize = 256;
 /// Most operations in one `update`.
 pub const MAX_UPDATE_OPS: usize = 256;
 /// Longest player message, characters.

@@ -4,7 +4,9 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::limits::MAX_UPDATE_OPS;
+use covel_graph::limits::MAX_DATA_VALUE_BYTES;
+
+use crate::limits::{MAX_DATA_DEPTH, MAX_UPDATE_OPS};
 
 /// Why a list does not apply.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -37,8 +39,56 @@ pub fn apply(current: Option<&Value>, ops: &Value) -> Result<Value, OpsError> {
     let mut document = current.cloned().unwrap_or_else(|| Value::Object(Map::new()));
     for (at, op) in list.iter().enumerate() {
         apply_one(&mut document, op, at)?;
+        // A list of copies doubles a value with every operation, so each must fit, not only the last.
+        if op.get("op").and_then(Value::as_str) == Some("copy") {
+            check_extent(&document, at)?;
+        }
     }
+    check_extent(&document, list.len() - 1)?;
     Ok(document)
+}
+
+/// Is the value small and shallow enough to be kept and read back?
+fn check_extent(value: &Value, at: usize) -> Result<(), OpsError> {
+    let mut left = MAX_DATA_VALUE_BYTES;
+    match fits(value, MAX_DATA_DEPTH, &mut left) {
+        Ok(()) => Ok(()),
+        Err(TooMuch::Bytes) => {
+            Err(invalid(at, format!("the value would have more than {MAX_DATA_VALUE_BYTES} bytes")))
+        }
+        Err(TooMuch::Depth) => Err(invalid(at, format!("the value would be nested deeper than {MAX_DATA_DEPTH} levels"))),
+    }
+}
+
+enum TooMuch {
+    Bytes,
+    Depth,
+}
+
+/// Counts a lower bound of the bytes of the text form; stops at the first excess.
+fn fits(value: &Value, depth: usize, left: &mut usize) -> Result<(), TooMuch> {
+    let mut take = |bytes: usize| {
+        *left = left.checked_sub(bytes).ok_or(TooMuch::Bytes)?;
+        Ok(())
+    };
+    match value {
+        Value::String(text) => take(text.len() + 2),
+        Value::Array(items) => {
+            take(2)?;
+            let depth = depth.checked_sub(1).ok_or(TooMuch::Depth)?;
+            items.iter().try_for_each(|item| fits(item, depth, left))
+        }
+        Value::Object(map) => {
+            take(2)?;
+            let depth = depth.checked_sub(1).ok_or(TooMuch::Depth)?;
+            for (key, value) in map {
+                *left = left.checked_sub(key.len() + 3).ok_or(TooMuch::Bytes)?;
+                fits(value, depth, left)?;
+            }
+            Ok(())
+        }
+        _ => take(1),
+    }
 }
 
 fn apply_one(document: &mut Value, op: &Value, at: usize) -> Result<(), OpsError> {

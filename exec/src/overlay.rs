@@ -120,6 +120,7 @@ pub fn overlay_rows<'a, R: Clone>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

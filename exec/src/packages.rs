@@ -206,6 +206,36 @@ impl Inner {
     }
 }
 
+/// Does a player's value fit a setting? PKG-3
+///
+/// # Errors
+/// What would be accepted.
+pub(crate) fn check_setting(fragment: &Fragment, key: &str, value: &serde_json::Value) -> Result<(), String> {
+    let Some(setting) = fragment.settings.iter().find(|setting| setting.key == key) else {
+        let known: Vec<&str> = fragment.settings.iter().map(|setting| setting.key.as_str()).collect();
+        return Err(format!("there is no such setting; there are: {}", known.join(", ")));
+    };
+    if value.is_null() {
+        return Ok(());
+    }
+    match setting.kind.as_str() {
+        "number" | "integer" | "slider" => {
+            let number = value.as_f64().ok_or("a number is accepted")?;
+            if setting.kind == "integer" && number.fract() != 0.0 {
+                return Err("a whole number is accepted".into());
+            }
+            if setting.min.is_some_and(|min| number < min) || setting.max.is_some_and(|max| number > max) {
+                let bound = |bound: Option<f64>| bound.map_or_else(|| "any".to_owned(), |bound| bound.to_string());
+                return Err(format!("{} to {} is accepted", bound(setting.min), bound(setting.max)));
+            }
+        }
+        "toggle" if !value.is_boolean() => return Err("true or false is accepted".into()),
+        "text" | "textarea" | "slot" if !value.is_string() => return Err("text is accepted".into()),
+        _ => {}
+    }
+    Ok(())
+}
+
 /// Settings of a package for a session: defaults, then the world's, then the player's. PKG-3
 pub(crate) fn resolve_settings(
     fragment: &Fragment,

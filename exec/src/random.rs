@@ -33,6 +33,7 @@ pub fn draw(seed: &str, plugin: &str, stream: &str, index: u64, min: i64, max: i
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::draw;
 

@@ -7,10 +7,12 @@ use covel_graph::{Json, fragment::FunctionDecl};
 use covel_model::{FinishReason, Message, ModelEvent, ModelRequest, Role, SharedGateway, StoryContext, Usage};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     active::check,
     call_host::RuntimeCall,
+    limits::MAX_REPLY_BYTES,
     tools::{ToolFailure, Toolbox},
 };
 
@@ -24,16 +26,19 @@ pub fn serve(call: &Arc<RuntimeCall>, js: &JsHost, gateway: &SharedGateway, func
     ));
     let call_in = Arc::clone(call);
     let gateway = Arc::clone(gateway);
+    let ended = call.shared().cancel.child_token();
+    let cancel = ended.clone();
     call.serve_requests(Arc::new(move |request| {
         let (toolbox, call, gateway) = (Arc::clone(&toolbox), Arc::clone(&call_in), Arc::clone(&gateway));
+        let cancel = cancel.clone();
         Box::pin(async move {
             match request {
-                HostRequest::ToolCall { name, arguments } => tool_call(&call, &toolbox, &name, arguments).await,
-                HostRequest::GenerateText { options } => generate(&call, &gateway, &options, false).await,
-                HostRequest::GenerateObject { options } => generate(&call, &gateway, &options, true).await,
+                HostRequest::ToolCall { name, arguments } => tool_call(&call, &toolbox, &name, arguments, &cancel).await,
+                HostRequest::GenerateText { options } => generate(&call, &gateway, &options, false, cancel).await,
+                HostRequest::GenerateObject { options } => generate(&call, &gateway, &options, true, cancel).await,
             }
         })
-    }));
+    }), ended);
 }
 
 async fn tool_call(
@@ -41,6 +46,7 @@ async fn tool_call(
     toolbox: &Toolbox,
     name: &str,
     arguments: Json,
+    cancel: &CancellationToken,
 ) -> Result<Json, HostError> {
     let shared = Arc::clone(call.shared());
     let own = shared.plan.plugin_id(call.runtime()).to_owned();
@@ -50,7 +56,7 @@ async fn tool_call(
         .into_iter()
         .map(|(topic, event)| (topic.to_owned(), String::new(), event.schema.clone()))
         .collect();
-    match toolbox.call(name, arguments, &topics, &shared.cancel).await {
+    match toolbox.call(name, arguments, &topics, cancel).await {
         Ok(reply) => {
             call.note_tool(Ok(reply.events));
             Ok(Json::from_value(reply.content))
@@ -69,11 +75,11 @@ async fn generate(
     gateway: &SharedGateway,
     options: &Json,
     object: bool,
+    cancel: CancellationToken,
 ) -> Result<Json, HostError> {
-    let shared = Arc::clone(call.shared());
     let request = request(call, options.value(), object)?;
     let schema = request.response_schema.clone();
-    let mut stream = gateway.stream(request, shared.cancel.child_token());
+    let mut stream = gateway.stream(request, cancel);
     let (mut text, mut reasoning, mut end) = (String::new(), String::new(), None);
     while let Some(event) = stream.next().await {
         match event.map_err(|error| HostError { name: "Error", code: error.code().to_owned(), message: error.message })? {
@@ -81,6 +87,12 @@ async fn generate(
             ModelEvent::Reasoning(piece) => reasoning.push_str(&piece),
             ModelEvent::ToolCall(_) => {}
             ModelEvent::Done { finish, usage, model } => end = Some((finish, usage, model)),
+        }
+        if text.len() + reasoning.len() > MAX_REPLY_BYTES {
+            return Err(HostError::new(
+                "model-provider-error",
+                format!("the reply has more than {MAX_REPLY_BYTES} bytes"),
+            ));
         }
     }
     let Some((finish, usage, model)) = end else {

@@ -54,8 +54,12 @@ fn event_followers(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32
 fn setup_done(plan: &PlanHandle, session: &SessionRecord) -> FixedBitSet {
     let mut done = FixedBitSet::with_capacity(plan.runtimes.len());
     for ix in stage_rows(plan, Stage::Setup) {
-        let id = plan.runtimes[ix].id.as_str();
-        if matches!(session.setup_runtimes.get(id), Some(SetupState::Done { .. })) {
+        let row = &plan.runtimes[ix];
+        let version = &plan.plugins[row.plugin.to_native() as usize].version;
+        // What an earlier version did is done again before anything builds on it.
+        if let Some(SetupState::Done { plugin_version }) = session.setup_runtimes.get(row.id.as_str())
+            && plugin_version.as_str() == version.as_str()
+        {
             done.insert(ix);
         }
     }

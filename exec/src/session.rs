@@ -95,6 +95,9 @@ pub struct SessionRecord {
     pub excluded_plugins: Vec<String>,
     /// What is active.
     pub active_plugins: Vec<String>,
+    /// Digest of the plan it last used: the one of its creation, then of each committed execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// Player settings: plugin -> key -> value.
     #[serde(default)]
     pub settings: BTreeMap<String, BTreeMap<String, Json>>,

@@ -15,7 +15,8 @@ use crate::{
     active::{ActivePlan, LoadedPackage},
     engine::{Engine, Inner, SessionLock},
     error::ExecError,
-    limits::MAX_SESSION_ID_BYTES,
+    limits::{MAX_LOCALE_BYTES, MAX_SESSION_ID_BYTES},
+    packages::check_setting,
     select::pending_setup,
     session::{Phase, SessionRecord, SessionStatus},
 };
@@ -58,6 +59,9 @@ impl Engine {
             None => format!("{}-{}", new.world_id.as_deref().unwrap_or("session"), inner.fresh_id(8)),
         };
         check_session_id(&id)?;
+        if let Some(locale) = &new.locale {
+            check_locale(locale)?;
+        }
         let requested = match (&new.plugins, &world) {
             (Some(plugins), _) => plugins.clone(),
             (None, Some(world)) if !world.default_plugins.is_empty() => {
@@ -72,6 +76,16 @@ impl Engine {
                 return Err(ExecError::PluginNotFound(plugin.clone()));
             }
         }
+        for (plugin, values) in &new.settings {
+            let package = inner.packages.read().get(plugin).cloned();
+            let package = package.ok_or_else(|| ExecError::PluginNotFound(plugin.clone()))?;
+            for (key, value) in values {
+                check_setting(package.fragment(), key, value.value()).map_err(|message| ExecError::Invalid {
+                    field: format!("settings.{plugin}.{key}"),
+                    message,
+                })?;
+            }
+        }
         for plugin in &new.approved {
             inner.activate_approved(plugin).await?;
         }
@@ -81,7 +95,9 @@ impl Engine {
             .unwrap_or_else(|| "en".to_owned());
         let now = inner.now();
         let incarnation = inner.fresh_id(32);
-        inner.approvals.lock().insert(incarnation.clone(), new.approved.iter().cloned().collect());
+        if !new.approved.is_empty() {
+            inner.approvals.lock().insert(incarnation.clone(), new.approved.iter().cloned().collect());
+        }
         let mut record = SessionRecord {
             seed: new.seed.or_else(|| inner.random_seed.clone()).unwrap_or_else(|| inner.fresh_id(32)),
             id: id.clone(),
@@ -94,6 +110,7 @@ impl Engine {
             requested_plugins: requested,
             excluded_plugins: new.excluded,
             active_plugins: Vec::new(),
+            plan: None,
             settings: new.settings,
             incarnation: incarnation.clone(),
             triggers: BTreeMap::new(),
@@ -119,6 +136,7 @@ impl Engine {
         }
         record.active_plugins = activation.active.iter().map(|plugin| plugin.as_str().to_owned()).collect();
         let plan = inner.active_plan(&record.active_plugins).await?;
+        record.plan = Some(plan.digest.clone());
         if pending_setup(&plan.plan, record).is_empty() {
             record.phase = Phase::Playing;
         }
@@ -233,6 +251,20 @@ fn check_session_id(id: &str) -> Result<(), ExecError> {
     })
 }
 
+/// A language tag: letters, digits, `-`, `_`. It is shown to models, so nothing else gets in.
+fn check_locale(locale: &str) -> Result<(), ExecError> {
+    let fits = !locale.is_empty()
+        && locale.len() <= MAX_LOCALE_BYTES
+        && locale.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if fits {
+        return Ok(());
+    }
+    Err(ExecError::Invalid {
+        field: "locale".into(),
+        message: format!("a language tag has 1 to {MAX_LOCALE_BYTES} letters, digits, `-`, `_`"),
+    })
+}
+
 fn decode(record: &Json) -> Result<SessionRecord, ExecError> {
     serde_json::from_value(record.value().clone())
         .map_err(|error| ExecError::Internal(format!("a session record cannot be read: {error}")))
@@ -339,12 +371,14 @@ impl Inner {
             let bytes = reader.get_plan(&digest)?.map(Arc::<[u8]>::from);
             Ok::<_, covel_store::StoreError>(bytes.map(|bytes| (bytes, digest)))
         })?;
+        let mut unusable = None;
         if let Some((bytes, digest)) = stored {
             match PlanHandle::open(bytes, &digest) {
                 Ok(plan) => return Ok(plan),
                 // A damaged or foreign archive is rebuilt, never trusted.
                 Err(error) => tracing::warn!("the stored plan {digest} is rebuilt: {error}"),
             }
+            unusable = Some(digest);
         }
         let packages: Vec<Arc<Package>> = loaded.iter().map(|loaded| Arc::clone(&loaded.package)).collect();
         let linked = link(&packages).map_err(|error| ExecError::Internal(error.to_string()))?;
@@ -352,6 +386,10 @@ impl Inner {
         let (digest, bytes) = (linked.digest.clone(), linked.bytes.to_vec());
         self.store
             .transact(move |tx| {
+                // Putting a digest that is there writes nothing, so the unusable bytes must go first.
+                if let Some(unusable) = unusable {
+                    tx.delete_plan(&unusable)?;
+                }
                 tx.put_plan(&digest, &bytes)?;
                 tx.put_meta(&name, &Json::from_value(digest.as_str().into()))
             })

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     call_host::{RuntimeCall, check_names},
-    limits::MAX_OUTPUT_BYTES,
+    limits::{MAX_EVENT_BYTES, MAX_OUTPUT_BYTES},
     overlay::{DataOp, DataWrite},
     results::{EmittedEvent, from_tool},
 };
@@ -154,6 +154,12 @@ impl Toolbox {
 
     fn check_events(&self, events: &[EmittedEvent]) -> Result<(), ToolFailure> {
         for event in events {
+            if event.data.byte_len() > MAX_EVENT_BYTES {
+                return Err(ToolFailure::new(
+                    "EXECUTION_ERROR",
+                    format!("the payload has {} bytes; at most {MAX_EVENT_BYTES}", event.data.byte_len()),
+                ));
+            }
             self.call
                 .shared()
                 .plan

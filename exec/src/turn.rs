@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     active::ActivePlan,
     call_host::Shared,
-    commit::{CommitPlan, Committed, precondition, setup_state},
+    commit::{CommitPlan, Committed, precondition, refused_setup_state},
     core::TurnCore,
     document::{ErrorInfo, TurnDocument},
     engine::{Engine, Inner, SessionLock},
@@ -19,7 +19,7 @@ use crate::{
     limits::MAX_MESSAGE_CHARS,
     packages::resolve_settings,
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
-    walked::{Walked, micros},
+    walked::{Walked, conceal, micros},
     session::{Phase, SessionRecord, SessionStatus},
 };
 
@@ -77,8 +77,11 @@ struct Job<'a> {
     message: String,
     payload: Json,
     counts: bool,
-    selection: Box<dyn FnOnce(&ActivePlan, &SessionRecord, u32) -> Result<Selection, ExecError> + Send + 'a>,
+    selection: Select<'a>,
 }
+
+/// Who runs, decided once plan and logical turn are known.
+type Select<'a> = Box<dyn FnOnce(&ActivePlan, &SessionRecord, u32) -> Result<Selection, ExecError> + Send + 'a>;
 
 impl Engine {
     /// Runs a request to its end. What did not commit is told in the document; an error means nothing ran.
@@ -114,6 +117,7 @@ impl Engine {
         let activation = inner.activate(&session)?;
         session.active_plugins = activation.active.iter().map(|plugin| plugin.as_str().to_owned()).collect();
         let plan = inner.active_plan(&session.active_plugins).await?;
+        session.plan = Some(plan.digest.clone());
         let document = self.run_request(request, session, Arc::clone(&plan), events.clone()).await?;
         Emitter::new(events, plan, &document.session_id, &document.turn_id).send(
             "execution.completed",
@@ -171,7 +175,8 @@ impl Engine {
                 selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
             },
             ExecutionKind::Start => {
-                if !fresh && setup.is_none() {
+                // Setup alone is no start: an opening that failed may be tried again.
+                if !fresh && setup.is_none() && inner.has_opened(&session)? {
                     return Err(ExecError::Invalid {
                         field: "type".into(),
                         message: "this session has started already".into(),
@@ -257,7 +262,11 @@ impl Inner {
 
         document.notes = std::mem::take(&mut walked.notes);
         for runtime in &walked.order {
-            document.notes.append(&mut walked.slots[runtime.index()].take_notes());
+            let mut notes = walked.slots[runtime.index()].take_notes();
+            if plan.decl(*runtime).concealed {
+                notes = notes.into_iter().map(conceal).collect();
+            }
+            document.notes.append(&mut notes);
         }
         for event in walked.core.events().iter().filter(|event| event.dropped) {
             document.notes.push(ErrorInfo::new(
@@ -292,27 +301,39 @@ impl Inner {
                 document.committed = false;
                 document.narrative.clear();
                 emitter.send("error.occurred", json!({"message": error.message, "code": error.code}));
+                let session = self.keep_attempts(&walked, job.origin, &error).await?;
                 document.error = Some(error);
-                let session = self.keep_attempts(&walked, job.origin).await?;
                 Ok((document, session))
             }
         }
     }
 
     /// A rolled-back setup attempt still uses up budget; nothing else of it is kept.
-    async fn keep_attempts(&self, walked: &Walked, origin: &str) -> Result<SessionRecord, ExecError> {
+    async fn keep_attempts(
+        &self,
+        walked: &Walked,
+        origin: &str,
+        error: &ErrorInfo,
+    ) -> Result<SessionRecord, ExecError> {
         let mut session = self.session(&walked.shared.session.id)?;
         if origin == "setup" {
             for runtime in &walked.order {
-                let (id, state) = setup_state(walked, *runtime);
-                let done = matches!(state, crate::session::SetupState::Done { .. });
-                if !done && walked.core.place(*runtime).depth == 0 {
+                let (id, state) = refused_setup_state(walked, *runtime, error);
+                if walked.core.place(*runtime).depth == 0 {
                     session.setup_runtimes.insert(id, state);
                 }
             }
             self.put_session(&session).await?;
         }
         Ok(session)
+    }
+
+    /// Has anything but setup been committed? Setup runs seldom, so the newest few turns tell.
+    fn has_opened(&self, session: &SessionRecord) -> Result<bool, ExecError> {
+        let id = SessionId::from(session.id.as_str());
+        let rows = self.store.read(|reader| reader.last_turns(&id, .., 8))?;
+        Ok(rows.len() >= 8
+            || rows.iter().any(|row| row.document.value().get("origin").and_then(|o| o.as_str()) != Some("setup")))
     }
 
     /// Everything an execution must not see change.

@@ -21,8 +21,12 @@ static NOTHING: RuntimeResult = RuntimeResult::nothing();
 pub struct Slot {
     full: Option<Box<RuntimeResult>>,
     nothing: bool,
+    /// It was kept from starting by what it needs.
+    pub held_back: bool,
     /// Runtimes it read from.
     pub producers: FixedBitSet,
+    /// Of these, whose uncommitted data it read. RDD-1
+    pub data_reads: Option<Box<FixedBitSet>>,
     /// Start, from the execution's start.
     pub started: Duration,
     /// How long it took.
@@ -92,11 +96,15 @@ impl Walked {
             depth: (depth > 0).then_some(depth),
             status: result.map_or(RuntimeStatus::Skipped, |result| result.status),
             reason: match result {
+                // Its own words stay hidden; the host's say nothing about it.
+                Some(result) if concealed && !slot.held_back => {
+                    result.reason.as_ref().map(|_| "concealed".to_owned())
+                }
                 Some(result) => result.reason.clone(),
                 None => Some("cancelled".to_owned()),
             },
             error: result.and_then(|result| result.error.clone()).map(|error| {
-                if concealed { ErrorInfo::new(error.code, "a concealed runtime failed") } else { error }
+                if concealed { conceal(error) } else { error }
             }),
             output: result.and_then(|result| result.output.clone()).filter(|_| !concealed),
             reads_from: {
@@ -177,6 +185,11 @@ impl Walked {
             "runtimeResults": runtimes,
         }))
     }
+}
+
+/// A failure of a concealed runtime as others see it.
+pub fn conceal(error: ErrorInfo) -> ErrorInfo {
+    ErrorInfo { message: "a concealed runtime failed".to_owned(), ..error }
 }
 
 /// Whole microseconds of a duration.

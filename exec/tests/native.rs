@@ -98,7 +98,7 @@ async fn native_runtimes_bind_inputs_follow_events_and_fail_alone() {
 #[test]
 fn the_embedding_example_runs_and_prints_a_committed_turn() {
     // Test programs are in target/<profile>/deps, examples beside it.
-    let example = PathBuf::from(std::env::current_exe().unwrap())
+    let example = std::env::current_exe().unwrap()
         .parent()
         .unwrap()
         .join("../examples/embed");

@@ -151,6 +151,22 @@ async fn events_reach_followers_depth_by_depth_and_later_layers_see_earlier_writ
     assert_eq!(row(&turn, "chain/end").reads_from, ["chain/mid", "chain/start"]);
     let data = stage.data(&session);
     assert_eq!(data[1].3, json!({"seen": {"by": "start"}, "n": 1}));
+
+    // Whoever watches is told the depth, too.
+    let (sink, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let request = covel_exec::ExecutionRequest::player(session.as_str(), "again");
+    stage.engine.execute(request, Some(sink)).await.unwrap();
+    let mut depths = Vec::new();
+    while let Some(event) = events.recv().await {
+        let payload = event.payload.value();
+        if event.kind == "runtime.started" || event.kind == "runtime.completed" {
+            depths.push((payload["runtimeId"].as_str().unwrap().to_owned(), payload.get("depth").cloned()));
+        }
+    }
+    let told = |id: &str, depth: Option<u32>| (id.to_owned(), depth.map(|depth| json!(depth)));
+    for expected in [told("chain/start", None), told("chain/mid", Some(1)), told("chain/end", Some(2))] {
+        assert_eq!(depths.iter().filter(|found| **found == expected).count(), 2, "{expected:?} in {depths:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -299,6 +299,11 @@ fn check_indexes(plan: &ArchivedPlan) -> Result<(), &'static str> {
     let choices = order.choice_waiter.len();
     check_csr(&plan.providers, plan.contracts.len(), runtimes)?;
     check_csr(&plan.subscribers, plan.topics.len(), runtimes)?;
+    check_csr(
+        &plan.slots,
+        runtimes,
+        crate::plan::SLOT_UNCHECKED as usize + 1,
+    )?;
     check_csr(&order.hard, runtimes, runtimes)?;
     check_csr(&order.choice_providers, choices, runtimes)?;
     check_csr(&order.releases, runtimes, choices)?;

@@ -205,10 +205,18 @@ impl PlanDocument {
     /// A Mermaid flowchart: stages as boxes, `after` dotted, events as rounded nodes.
     pub fn to_mermaid(&self) -> String {
         let nodes = Nodes::of(self);
+        // Quoted labels still give a meaning to quotes, backticks, `#`, Markdown signs and tags.
         let label = |text: &str| {
-            text.replace('#', "#35;")
-                .replace('"', "#quot;")
-                .replace(['\n', '\r'], " ")
+            text.chars().fold(String::new(), |mut label, sign| {
+                if sign.is_alphanumeric() || " ./:-@".contains(sign) {
+                    label.push(sign);
+                } else if sign.is_control() {
+                    label.push(' ');
+                } else {
+                    let _ = write!(label, "#{};", u32::from(sign));
+                }
+                label
+            })
         };
         let mut out = String::from("flowchart LR\n");
         for (stage, members) in nodes.groups(self) {
@@ -254,7 +262,9 @@ impl PlanDocument {
         let quote = |text: &str| {
             format!(
                 "\"{}\"",
-                text.replace('\\', "\\\\")
+                // Entities are read in every string.
+                text.replace('&', "&amp;")
+                    .replace('\\', "\\\\")
                     .replace('"', "\\\"")
                     .replace(['\n', '\r'], " ")
             )
@@ -267,7 +277,8 @@ impl PlanDocument {
                 quote(stage)
             );
             for (_, id) in members {
-                let _ = writeln!(out, "    {};", quote(id));
+                // With a label of its own: a name that begins with `%` would be shown as a number.
+                let _ = writeln!(out, "    {0} [label={0}];", quote(id));
             }
             out.push_str("  }\n");
         }

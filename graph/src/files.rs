@@ -1,7 +1,7 @@
 //! The files of a package: read once, contained by real path, held as bytes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     io::Read,
     path::{Path, PathBuf},
@@ -22,6 +22,11 @@ const TEXT: &[&str] = &[
     "md", "yaml", "yml", "json", "js", "mjs", "cjs", "ts", "mts", "cts", "html", "css", "txt",
     "svg", "csv", "toml",
 ];
+
+/// Is an entry of this name passed over when a package is walked?
+pub(crate) fn skipped(name: &str) -> bool {
+    name.starts_with('.') || SKIPPED.contains(&name)
+}
 
 /// The files of one package version, by package-relative path with `/`. Cloning shares them.
 #[derive(Clone, Default)]
@@ -95,6 +100,8 @@ pub(crate) struct Reader {
     files: BTreeMap<String, Arc<[u8]>>,
     bytes: u64,
     full: bool,
+    /// Paths asked for in folders the walk passes over, there or not.
+    extra: BTreeSet<String>,
 }
 
 impl Reader {
@@ -108,6 +115,7 @@ impl Reader {
             files: BTreeMap::new(),
             bytes: 0,
             full: false,
+            extra: BTreeSet::new(),
         };
         for (path, text) in files {
             if text.len() as u64 > MAX_TEXT_FILE_BYTES {
@@ -132,6 +140,7 @@ impl Reader {
             files: BTreeMap::new(),
             bytes: 0,
             full: false,
+            extra: BTreeSet::new(),
         };
         reader.walk(&root, "", 0, report)?;
         Ok(reader)
@@ -145,6 +154,11 @@ impl Reader {
         PackageFiles(Arc::new(self.files))
     }
 
+    /// Paths asked for in folders the walk passes over.
+    pub(crate) fn extra(&self) -> &BTreeSet<String> {
+        &self.extra
+    }
+
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
@@ -155,6 +169,9 @@ impl Reader {
             return Some(bytes.clone());
         }
         let root = self.root.clone()?;
+        if path.split('/').any(skipped) {
+            self.extra.insert(path.to_owned());
+        }
         let real = fs::canonicalize(root.join(path)).ok()?;
         if !real.starts_with(&root) {
             report.add(outside(path));
@@ -213,7 +230,7 @@ impl Reader {
                 ));
                 continue;
             };
-            if text.starts_with('.') || SKIPPED.contains(&text) {
+            if skipped(text) {
                 continue;
             }
             let relative = format!("{prefix}{text}");

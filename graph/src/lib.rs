@@ -6,13 +6,17 @@
 
 pub mod activation;
 pub mod archive;
+pub mod cache;
+pub mod compat;
 mod consistency;
 mod cycle;
 pub mod diagnostic;
+pub mod diff;
 pub mod explain;
 mod files;
 pub mod fragment;
 mod frontmatter;
+pub mod hazard;
 pub mod ids;
 pub mod json;
 pub mod layer;
@@ -30,9 +34,13 @@ pub use activation::{Activation, ActivationRequest, AutoAdded, Rejected, Unmet, 
 pub use archive::{
     ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan,
 };
+pub use cache::{CacheUse, PackageCache};
+pub use compat::Compatibility;
 pub use diagnostic::{Diagnostic, Position, Severity};
+pub use diff::DiffDocument;
 pub use explain::{PlanDocument, WhyDocument};
 pub use fragment::Fragment;
+pub use hazard::{EffectTable, Hazard, hazards, serialize_layer};
 pub use ids::{
     ContractId, ExecutionId, PlanDigest, PluginId, RuntimeId, SessionId, Topic, TurnId, WorldId,
 };

@@ -28,3 +28,13 @@ pub const MAX_SCHEMA_ISSUES: usize = 32;
 pub const MAX_PATTERN_BACKTRACKS: usize = 100_000;
 /// Largest compiled schema pattern, in bytes.
 pub const MAX_PATTERN_BYTES: usize = 1024 * 1024;
+/// Most steps in comparing two schemas; beyond, the value decides at the turn.
+pub const MAX_COMPATIBILITY_STEPS: usize = 4_000;
+/// Largest schema compared with another, in bytes of JSON.
+pub const MAX_COMPATIBILITY_BYTES: usize = 64 * 1024;
+/// Deepest nesting followed in comparing two schemas.
+pub const MAX_COMPATIBILITY_DEPTH: usize = 48;
+/// Most listed values tried one by one in comparing two schemas.
+pub const MAX_COMPATIBILITY_VALUES: usize = 1_000;
+/// Most effects hazards listed, for one layer and for one link.
+pub const MAX_HAZARDS_LISTED: usize = 100;

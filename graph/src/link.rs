@@ -13,12 +13,14 @@ use rkyv::{rancor, util::AlignedVec};
 
 use crate::{
     archive::{self, PlanHandle},
-    consistency,
+    compat, consistency,
     cycle::{self, Cycle},
     diagnostic::{Diagnostic, Severity},
     fragment::{Cardinality, Fragment, ManualExecution, NeedDecl, Origin, RuntimeDecl, Scope},
+    hazard::{self, Hazard},
     ids::PlanDigest,
     layer,
+    limits::MAX_HAZARDS_LISTED,
     package::Package,
     plan::{
         ArchivedPlan, Csr, EdgeKind, EdgeRow, NONE, Order, PLAN_FORMAT, Plan, PlanPlugin,
@@ -37,6 +39,9 @@ pub struct Linked {
     pub digest: PlanDigest,
     /// What is doubtful about these packages together.
     pub diagnostics: Vec<Diagnostic>,
+    /// Runtimes that touch the same thing and would run at once if everything were due; each is a warning among
+    /// the diagnostics too.
+    pub hazards: Vec<Hazard>,
 }
 
 impl Linked {
@@ -55,7 +60,8 @@ pub fn link(packages: &[Arc<Package>]) -> Result<Linked, archive::ArchiveError> 
         .iter()
         .map(|package| (&*package.fragment, package.digest.as_str()))
         .collect();
-    let (plan, mut diagnostics) = build(&members);
+    let (mut plan, mut diagnostics) = build(&members);
+    compat::check(&members, &mut plan, &mut diagnostics);
     let (bytes, digest) = archive::encode_plan(&plan)?;
     let archived = rkyv::access::<ArchivedPlan, rancor::Error>(&bytes[archive::HEADER..]).map_err(
         |error| archive::ArchiveError::Malformed {
@@ -65,12 +71,62 @@ pub fn link(packages: &[Arc<Package>]) -> Result<Linked, archive::ArchiveError> 
     )?;
     check_cycles(&plan, archived, &mut diagnostics);
     consistency::check(&members, &plan, &mut diagnostics);
+    let hazards = check_hazards(&members, archived, &mut diagnostics);
     Ok(Linked {
         plan,
         bytes,
         digest,
         diagnostics,
+        hazards,
     })
+}
+
+/// Hazards of every layer in which everything is due, each pair once.
+fn check_hazards(
+    packages: &[(&Fragment, &str)],
+    plan: &ArchivedPlan,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Hazard> {
+    let fragments = packages.iter().map(|(fragment, _)| *fragment);
+    let effects = hazard::EffectTable::of(plan, fragments.clone());
+    let mut found: Vec<Hazard> = Vec::new();
+    let mut said: BTreeSet<(String, String)> = BTreeSet::new();
+    for layer in hazard::full_layers(plan) {
+        for hazard in hazard::hazards(plan, &effects, &layer) {
+            if found.len() < MAX_HAZARDS_LISTED
+                && said.insert((hazard.first.clone(), hazard.second.clone()))
+            {
+                found.push(hazard);
+            }
+        }
+    }
+    for hazard in &found {
+        let runtime = fragments.clone().find_map(|fragment| {
+            let runtime = fragment
+                .runtimes
+                .iter()
+                .find(|runtime| runtime.id == hazard.second)?;
+            Some((fragment, runtime))
+        });
+        let Some((fragment, runtime)) = runtime else {
+            continue;
+        };
+        diagnostics.push(Diagnostic {
+            severity: Severity::Warning,
+            code: "effects-hazard".into(),
+            message: format!(
+                "`{}` touches `{}` while `{}`, which may run at the same time, touches `{}`",
+                hazard.second, hazard.second_key, hazard.first, hazard.first_key
+            ),
+            help: Some("order them with `after` or `needs`, or mark both `effects.parallelSafe` if their writes do not disturb each other".into()),
+            plugin_id: Some(fragment.plugin_id.clone()),
+            file: runtime.origin.file.clone(),
+            line: runtime.origin.line,
+            column: runtime.origin.column,
+            path: None,
+        });
+    }
+    found
 }
 
 /// Packages to tables, without archive or cycle check.
@@ -104,6 +160,7 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
             id: fragment.plugin_id.clone(),
             version: fragment.version.clone(),
             fragment: (*digest).to_owned(),
+            capabilities: capabilities(fragment),
         })
         .collect();
 
@@ -198,6 +255,7 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
         topics,
         subscribers,
         order,
+        slots: Csr::default(),
     };
     (plan, diagnostics)
 }
@@ -207,6 +265,65 @@ fn pairs(runtimes: &[RuntimeRow], group: impl Fn(&RuntimeRow) -> u32) -> Vec<(u3
     rows.filter(|(_, row)| group(row) != NONE)
         .map(|(ix, row)| (group(row), ix as u32))
         .collect()
+}
+
+/// What a package may do beyond computing, as [`PlanPlugin::capabilities`] lists it.
+fn capabilities(fragment: &Fragment) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    for service in &fragment.services {
+        found.insert(format!(
+            "service-{} {}",
+            service.access.as_str(),
+            service.contract
+        ));
+    }
+    found.extend(
+        fragment
+            .hooks
+            .iter()
+            .map(|hook| format!("hook {}", hook.event)),
+    );
+    found.extend(
+        fragment
+            .extensions
+            .iter()
+            .map(|extension| format!("extension {}", extension.point)),
+    );
+    found.extend(fragment.wires.iter().map(|wire| format!("wire {wire}")));
+    found.extend(
+        fragment
+            .actions
+            .iter()
+            .map(|action| format!("action {action}")),
+    );
+    found.extend(
+        fragment
+            .commands
+            .iter()
+            .map(|command| format!("command {}", command.name)),
+    );
+    found.extend(fragment.tools.iter().map(|tool| format!("tool {tool}")));
+    for runtime in &fragment.runtimes {
+        for http in &runtime.http {
+            if http.methods.is_empty() {
+                found.insert(format!("http * {}", http.origin));
+            }
+            found.extend(
+                http.methods
+                    .iter()
+                    .map(|method| format!("http {method} {}", http.origin)),
+            );
+        }
+        let imported = runtime.agent.iter().flat_map(|agent| &agent.services);
+        found.extend(imported.map(|service| format!("imports {}", service.contract)));
+        if runtime.function.is_some() || runtime.guard.is_some() {
+            found.insert("server-code".into());
+        }
+    }
+    if fragment.entry.is_some() || !fragment.projections.is_empty() {
+        found.insert("server-code".into());
+    }
+    found.into_iter().collect()
 }
 
 fn contract_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {

@@ -1,7 +1,7 @@
 //! Packages: from a folder to a checked fragment.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -89,6 +89,11 @@ impl Compiled {
 
 /// Reads and compiles one package folder. Runs no code of it.
 pub fn compile_package(dir: &Path, discovery: Discovery) -> Compiled {
+    compile_traced(dir, discovery).0
+}
+
+/// As [`compile_package`], with the paths asked for outside the walked files, there or not.
+pub(crate) fn compile_traced(dir: &Path, discovery: Discovery) -> (Compiled, BTreeSet<String>) {
     let mut report = Report::default();
     match Reader::folder(dir, &mut report) {
         Ok(reader) => {
@@ -107,12 +112,13 @@ pub fn compile_package(dir: &Path, discovery: Discovery) -> Compiled {
                 Position::default(),
                 message,
             ));
-            Compiled {
+            let compiled = Compiled {
                 dir: dir.to_owned(),
                 plugin_id: None,
                 package: None,
                 diagnostics: report.finish(None),
-            }
+            };
+            (compiled, BTreeSet::new())
         }
     }
 }
@@ -121,7 +127,7 @@ pub fn compile_package(dir: &Path, discovery: Discovery) -> Compiled {
 pub fn compile_in_memory(files: &[(&str, &str)], discovery: Discovery) -> Compiled {
     let mut report = Report::default();
     let reader = Reader::in_memory(files.iter().copied(), &mut report);
-    compile(Path::new(""), reader, None, discovery, report)
+    compile(Path::new(""), reader, None, discovery, report).0
 }
 
 fn compile(
@@ -130,11 +136,12 @@ fn compile(
     folder: Option<&str>,
     discovery: Discovery,
     mut report: Report,
-) -> Compiled {
+) -> (Compiled, BTreeSet<String>) {
     let root = reader.root().map(Path::to_owned).unwrap_or_default();
     let mut fragment = manifest::read(&mut reader, folder, &mut report);
     let plugin_id =
         (!fragment.plugin_id.is_empty()).then(|| PluginId::from(fragment.plugin_id.as_str()));
+    let extra = reader.extra().clone();
     let package = (!report.has_errors()).then(|| {
         let files = reader.finish();
         let (entries, digest) = files.digests();
@@ -148,12 +155,13 @@ fn compile(
         })
     });
     let diagnostics = report.finish(plugin_id.as_ref().map(PluginId::as_str));
-    Compiled {
+    let compiled = Compiled {
         dir: dir.to_owned(),
         plugin_id,
         package,
         diagnostics,
-    }
+    };
+    (compiled, extra)
 }
 
 /// Compiles folders in parallel; results in input order. Of packages with one id the first is kept.

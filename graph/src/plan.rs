@@ -6,6 +6,8 @@
 use rkyv::{Archive, Deserialize as RkyvDeserialize, Serialize as RkyvSerialize};
 use serde::{Deserialize, Serialize};
 
+use crate::compat::Compatibility;
+
 /// Dense index of a runtime inside one plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuntimeIx(pub u32);
@@ -80,7 +82,9 @@ pub const NONE: u32 = u32::MAX;
 /// Row of [`Plan::stage_starts`] for runtimes without a stage (event and manual ones).
 pub const UNSTAGED: usize = 5;
 /// Version of the archive layout; another version is rebuilt, never read.
-pub const PLAN_FORMAT: u32 = 1;
+pub const PLAN_FORMAT: u32 = 2;
+/// Item of [`Plan::slots`] for an input that has nothing to compare.
+pub const SLOT_UNCHECKED: u32 = 3;
 
 /// An active package version.
 #[derive(Clone, Debug, PartialEq, Archive, RkyvSerialize, RkyvDeserialize)]
@@ -91,6 +95,10 @@ pub struct PlanPlugin {
     pub version: String,
     /// Digest of its fragment.
     pub fragment: String,
+    /// What it may do beyond computing, as `kind subject` lines, sorted: `http GET https://a.example`,
+    /// `service-write a.b@1`, `service-read a.b@1`, `hook PreToolUse`, `extension point@1`, `wire name`,
+    /// `action name`, `command name`, `tool name`, `imports service@1`, `server-code`.
+    pub capabilities: Vec<String>,
 }
 
 /// One runtime row.
@@ -202,6 +210,9 @@ pub struct Plan {
     pub subscribers: Csr,
     /// The same edges, as the turn's layering reads them.
     pub order: Order,
+    /// Runtime -> for each of its inputs, in manifest order, a [`crate::Compatibility`] as a number, or
+    /// [`SLOT_UNCHECKED`].
+    pub slots: Csr,
 }
 
 /// The edges of a plan turned round (from what is waited for to who waits), so that layering is two passes
@@ -303,6 +314,17 @@ impl ArchivedPlan {
         let start = self.edge_starts[ix.index()].to_native() as usize;
         let end = self.edge_starts[ix.index() + 1].to_native() as usize;
         &self.edges[start..end]
+    }
+
+    /// How the schema an input accepts compares with what its source publishes; `None` when there is nothing to
+    /// compare. An incompatible one never binds. COM-1
+    pub fn input_compatibility(&self, ix: RuntimeIx, input: usize) -> Option<Compatibility> {
+        match self.slots.row(ix.0).nth(input)? {
+            0 => Some(Compatibility::Compatible),
+            1 => Some(Compatibility::Indeterminate),
+            2 => Some(Compatibility::Incompatible),
+            _ => None,
+        }
     }
 
     /// Index of a contract id.

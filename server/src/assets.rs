@@ -69,9 +69,7 @@ fn unpack_files(parent: &Path, files: &[(&str, &[u8])]) -> Result<Shipped, Failu
         };
         write().map_err(|error| (target.clone(), error))?;
     }
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(|error| (folder.clone(), error))?;
-    }
+    clear(&folder).map_err(|error| (folder.clone(), error))?;
     match fs::rename(fresh.path(), &folder) {
         Ok(()) => {}
         // Another process was faster with the same content.
@@ -92,21 +90,40 @@ fn digest(files: &[(&str, &[u8])]) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
+/// Removes whatever has taken the place: a folder, a file, a link (the link, never what it points to).
+fn clear(place: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(place) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(place),
+        Ok(_) => fs::remove_file(place),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Links are not followed: what they point to may change after the check, or never end.
 fn is_whole(folder: &Path, files: &[(&str, &[u8])]) -> bool {
-    files
-        .iter()
-        .all(|(path, bytes)| fs::read(folder.join(path)).is_ok_and(|found| found == *bytes))
+    let same = |path: &str, bytes: &[u8]| {
+        let target = folder.join(path);
+        let is_file = fs::symlink_metadata(&target)
+            .is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64);
+        is_file && fs::read(&target).is_ok_and(|found| found == bytes)
+    };
+    fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir())
         && count(folder).is_ok_and(|found| found == files.len())
+        && files.iter().all(|(path, bytes)| same(path, bytes))
 }
 
 fn count(folder: &Path) -> io::Result<usize> {
     let mut files = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        files += if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        files += if kind.is_dir() {
             count(&entry.path())?
-        } else {
+        } else if kind.is_file() {
             1
+        } else {
+            return Err(io::Error::other("neither a file nor a folder"));
         };
     }
     Ok(files)
@@ -143,6 +160,60 @@ mod tests {
         assert!(!shipped.plugins.join("a/extra.js").exists());
         let left: Vec<_> = fs::read_dir(parent.path()).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing half-written stays");
+    }
+
+    /// Whoever may write in the data folder gets no say in which packages are trusted, and no file outside it is
+    /// touched.
+    #[cfg(unix)]
+    #[test]
+    fn links_and_files_in_the_place_of_the_copy_are_replaced() {
+        use std::os::unix::fs::symlink;
+        let parent = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let other = unpack_files(outside.path(), FILES).unwrap();
+        let place = parent.path().join(digest(FILES));
+        let planted: [&dyn Fn(); 5] = [
+            &|| fs::write(&place, "a file").unwrap(),
+            &|| symlink(outside.path().join("nowhere"), &place).unwrap(),
+            &|| symlink(&other.plugins, &place).unwrap(),
+            &|| {
+                unpack_files(parent.path(), FILES).unwrap();
+                fs::remove_file(place.join("a/PLUGIN.md")).unwrap();
+                symlink(other.plugins.join("a/PLUGIN.md"), place.join("a/PLUGIN.md")).unwrap();
+            },
+            &|| {
+                unpack_files(parent.path(), FILES).unwrap();
+                fs::remove_dir_all(place.join("a")).unwrap();
+                symlink(other.plugins.join("a"), place.join("a")).unwrap();
+            },
+        ];
+        for (number, plant) in planted.iter().enumerate() {
+            clear(&place).unwrap();
+            plant();
+            let shipped = unpack_files(parent.path(), FILES).unwrap();
+            let kind = |path: &Path| fs::symlink_metadata(path).unwrap().file_type();
+            assert!(kind(&shipped.plugins).is_dir(), "{number}");
+            assert!(kind(&shipped.plugins.join("a")).is_dir(), "{number}");
+            assert!(
+                kind(&shipped.plugins.join("a/PLUGIN.md")).is_file(),
+                "{number}"
+            );
+            assert!(
+                is_whole(&other.plugins, FILES),
+                "{number}: what a link points to stays"
+            );
+        }
+    }
+
+    /// The build puts files here by relative path; none leads out of the folder.
+    #[test]
+    fn no_embedded_path_leaves_its_folder() {
+        for (path, _) in embedded::PACKAGES.iter().chain(embedded::PAGE) {
+            let inside = Path::new(path)
+                .components()
+                .all(|part| matches!(part, std::path::Component::Normal(_)));
+            assert!(inside, "{path}");
+        }
     }
 
     #[test]

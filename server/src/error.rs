@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use covel_exec::ExecError;
-use covel_graph::Diagnostic;
+use covel_graph::{ArchiveError, Diagnostic};
 
-/// Why a command cannot be carried out. All of these end the program with status 2.
+/// Why a command cannot be carried out. All of these end the program with status 2, but for an interrupt.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// A file or folder cannot be read.
@@ -64,6 +64,19 @@ pub enum ServerError {
         /// What is wrong and where.
         message: String,
     },
+    /// No stored plan has this digest, or several begin with it.
+    #[error(
+        "{count} stored plans have a digest that begins with {wanted:?}; `covel snapshot ls` lists them"
+    )]
+    NoSnapshot {
+        /// What was asked for.
+        wanted: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A stored plan cannot be read.
+    #[error("{0}; it is rebuilt when a session needs it")]
+    Archive(#[from] ArchiveError),
     /// Flags that do not fit together.
     #[error("{0}")]
     Usage(String),
@@ -78,6 +91,9 @@ pub enum ServerError {
     /// The engine refused.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// Someone interrupted the program before it had an answer.
+    #[error("interrupted")]
+    Interrupted,
     /// A fault of the program itself.
     #[error("internal: {0}")]
     Internal(String),
@@ -97,9 +113,12 @@ impl ServerError {
             Self::Models { .. } => "invalid-models",
             Self::Script { .. } => "invalid-script",
             Self::Cases { .. } => "invalid-cases",
+            Self::NoSnapshot { .. } => "snapshot-not-found",
+            Self::Archive(error) => error.code(),
             Self::Usage(_) => "usage",
             Self::Bind { .. } => "cannot-listen",
             Self::Exec(error) => error.code(),
+            Self::Interrupted => "interrupted",
             Self::Internal(_) => "internal",
         }
     }

@@ -17,5 +17,6 @@ pub mod load;
 pub mod models;
 pub mod running;
 pub mod serve;
+pub mod snapshots;
 
 pub use error::ServerError;

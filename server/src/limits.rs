@@ -6,6 +6,10 @@ use std::time::Duration;
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// Longest wait for a request body.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest wait for the head of a request, also the first and also on a connection kept for another request.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest head of a request, in bytes; more is answered 431.
+pub const MAX_HEAD_BYTES: usize = 128 * 1024;
 /// Longest wait for one write to a client that does not read.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most open connections; more wait in the system's queue.
@@ -48,6 +52,10 @@ pub const DEFAULT_LIST: usize = 200;
 pub const MAX_LIST: usize = 500;
 /// Largest configuration, script or case file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// Archives removed in one transaction.
+pub const GC_BATCH: usize = 4_096;
+/// Shortest beginning of a digest that names a stored plan, in hex digits.
+pub const MIN_DIGEST_PREFIX: usize = 4;
 /// Ports tried after the wanted one is taken.
 pub const PORT_TRIES: u16 = 20;
 /// Cases in one case file.

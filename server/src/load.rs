@@ -7,12 +7,14 @@ use std::{
 
 use covel_gateway::offline::SceneBook;
 use covel_graph::{
-    Diagnostic,
+    Diagnostic, Severity,
     package::{Compiled, Discovery, Package, compile_all, find_packages, refuse_duplicates},
     world::{World, find_worlds, read_world},
 };
 
 use crate::error::ServerError;
+
+const SCENES_HELP: &str = "without it the offline storyteller tells general scenes; the format is in plugins/worlds/README.md";
 
 /// Folders to load from.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +69,15 @@ impl Loaded {
     /// Scene material of the worlds, for the offline storyteller. A world whose material is wrong has none, and a
     /// warning says why.
     pub fn books(&mut self) -> Vec<Arc<SceneBook>> {
+        self.checked_books(Severity::Warning)
+    }
+
+    /// Checks the scene material of the worlds: a mistake in it is an error.
+    pub fn check_books(&mut self) {
+        self.checked_books(Severity::Error);
+    }
+
+    fn checked_books(&mut self, severity: Severity) -> Vec<Arc<SceneBook>> {
         let mut books = Vec::new();
         for world in &self.worlds {
             let Some(scenes) = &world.scenes else {
@@ -75,12 +86,13 @@ impl Loaded {
             match SceneBook::from_json(world.id.as_str(), scenes.value()) {
                 Ok(book) => books.push(Arc::new(book)),
                 Err(error) => self.diagnostics.push(Diagnostic {
-                    severity: covel_graph::Severity::Warning,
-                    code: "invalid-scenes".to_owned(),
-                    message: error.to_string(),
-                    help: None,
+                    severity,
+                    code: error.code().to_owned(),
+                    message: format!("world {}: {error}", world.id),
+                    help: Some(SCENES_HELP.to_owned()),
                     plugin_id: None,
-                    file: world.root.display().to_string(),
+                    // The material is many files joined; the message says which scene or beat.
+                    file: world.root.join("world.yaml").display().to_string(),
                     line: 0,
                     column: 0,
                     path: Some("scenes".to_owned()),
@@ -164,7 +176,7 @@ fn add_world(loaded: &mut Loaded, world: World) {
     match loaded.worlds.iter().find(|earlier| earlier.id == world.id) {
         Some(earlier) if earlier.root == world.root => {}
         Some(earlier) => loaded.diagnostics.push(Diagnostic {
-            severity: covel_graph::Severity::Error,
+            severity: Severity::Error,
             code: "duplicate-world".to_owned(),
             message: format!(
                 "the world id `{}` is already taken by {}",

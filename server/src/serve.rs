@@ -10,14 +10,19 @@ use std::{
     time::Duration,
 };
 
-use axum::serve::Listener;
+use axum::{Router, serve::Listener};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     error::ServerError,
@@ -65,21 +70,64 @@ pub async fn serve(
         listener,
         places: Arc::new(Semaphore::new(limits::MAX_CONNECTIONS)),
     };
-    let shutdown = quiet.clone().cancelled_owned();
-    let server = tokio::spawn(async move {
-        axum::serve(listener, router)
-            .with_graceful_shutdown(shutdown)
-            .await
-    });
+    let connections = TaskTracker::new();
+    let accepting = tokio::spawn(accept(listener, router, quiet.clone(), connections.clone()));
     stop.await;
     // Still accepting: whoever comes now is told that the server stops.
     let drained = state.close().await;
     quiet.cancel();
-    match tokio::time::timeout(limits::CLOSE_TIMEOUT, server).await {
-        Ok(Ok(result)) => result.map(|()| drained),
+    connections.close();
+    let ended = async {
+        let result = accepting.await;
+        connections.wait().await;
+        result
+    };
+    match tokio::time::timeout(limits::CLOSE_TIMEOUT, ended).await {
+        Ok(Ok(())) => Ok(drained),
         Ok(Err(error)) => Err(io::Error::other(error)),
         // Connections that do not end are cut by the end of the process.
         Err(_) => Ok(drained),
+    }
+}
+
+async fn accept(
+    mut listener: PatientListener,
+    router: Router,
+    quiet: CancellationToken,
+    connections: TaskTracker,
+) {
+    loop {
+        let (stream, _) = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = quiet.cancelled() => return,
+        };
+        connections.spawn(converse(stream, router.clone(), quiet.clone()));
+    }
+}
+
+/// Answers the requests of one connection, until it ends or, between two requests, `quiet` is asked for.
+///
+/// `axum::serve` sets no timer, so a client that sends half a head would hold its place for ever.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    quiet: CancellationToken,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::HEAD_TIMEOUT)
+        .max_buf_size(limits::MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = std::pin::pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = quiet.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!("a connection ended: {error}");
     }
 }
 
@@ -235,6 +283,80 @@ mod tests {
         });
         near.write_all(&[0; 64]).await.unwrap();
         reader.await.unwrap();
+    }
+
+    /// Sends these bytes as a client that then only listens; answers all that came back, and after how long.
+    async fn listens_after(sent: &[u8], router: Router) -> (String, Duration) {
+        let (near, mut far) = tokio::io::duplex(limits::MAX_HEAD_BYTES * 3);
+        let started = Instant::now();
+        let server = tokio::spawn(converse(near, router, CancellationToken::new()));
+        far.write_all(sent).await.unwrap();
+        let mut answer = Vec::new();
+        // A reset is an end, too.
+        let _ = far.read_to_end(&mut answer).await;
+        server.await.unwrap();
+        (
+            String::from_utf8_lossy(&answer).into_owned(),
+            started.elapsed(),
+        )
+    }
+
+    fn slow_route() -> Router {
+        Router::new().route(
+            "/",
+            axum::routing::get(|| async {
+                tokio::time::sleep(limits::HEAD_TIMEOUT * 3).await;
+                "done"
+            }),
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_half_a_head_or_nothing_is_cut_off_in_time() {
+        for sent in [
+            &b""[..],
+            b"GET / HT",
+            b"GET / HTTP/1.1\r\nhost: localhost\r\nx-a: ",
+        ] {
+            let (answer, took) = listens_after(sent, slow_route()).await;
+            assert!(!answer.contains("200"), "{answer}");
+            assert_eq!(took.as_secs(), limits::HEAD_TIMEOUT.as_secs());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kept_connection_is_cut_off_in_time_and_a_slow_answer_is_not() {
+        let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        let (answer, took) = listens_after(request, slow_route()).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"),
+            "{answer}"
+        );
+        assert_eq!(took.as_secs(), limits::HEAD_TIMEOUT.as_secs() * 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn request_lines_and_headers_are_bounded() {
+        let long = "a".repeat(limits::MAX_HEAD_BYTES);
+        let with = |line: &str| format!("GET / HTTP/1.1\r\nhost: localhost\r\n{line}\r\n");
+        for (request, status) in [
+            (
+                format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+                "414",
+            ),
+            (format!("GET /{long}{long}"), "431"),
+            (with(&format!("x: {long}{long}\r\n")), "431"),
+            (with(&"x: y\r\n".repeat(200)), "431"),
+            (with("x y\r\n"), "400"),
+            (with("content-length: 1\r\ncontent-length: 2\r\n"), "400"),
+            ("GET / HTTP/9.9\r\n\r\n".to_owned(), "400"),
+        ] {
+            let (answer, _) = listens_after(request.as_bytes(), slow_route()).await;
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{status}: {answer}"
+            );
+        }
     }
 
     #[tokio::test]

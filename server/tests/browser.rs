@@ -5,19 +5,15 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    env, fs,
+    fs,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
-/// Names under which systems install Chromium.
-const NAMES: [&str; 4] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-];
+#[path = "browser/support.rs"]
+mod support;
+
+use support::{chromium, installed, left_out};
 
 struct Server(Child);
 
@@ -30,17 +26,10 @@ impl Drop for Server {
 
 #[test]
 fn a_story_is_played_in_chromium() {
-    if env::var_os("COVEL_SKIP_BROWSER").is_some_and(|value| value == "1") {
+    if left_out() {
         return;
     }
-    let chromium = chromium().unwrap_or_else(|| {
-        panic!(
-            "this test needs Chromium. Install it (Debian: apt-get install chromium), name it in COVEL_CHROMIUM, \
-             or leave this test out with COVEL_SKIP_BROWSER=1."
-        )
-    });
-    let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
-    install(&work);
+    let (chromium, work) = (chromium(), installed());
     let data = tempfile::tempdir().unwrap();
     let mut server = Command::new(env!("CARGO_BIN_EXE_covel"))
         .args(["play", "--port", "0", "--json", "--data"])
@@ -70,42 +59,6 @@ fn a_story_is_played_in_chromium() {
         "a picture of the page is at {}",
         picture.display()
     );
-}
-
-fn chromium() -> Option<PathBuf> {
-    if let Some(named) = env::var_os("COVEL_CHROMIUM") {
-        return Some(named.into());
-    }
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .flat_map(|dir| NAMES.map(|name| dir.join(name)))
-        .find(|candidate| candidate.is_file())
-}
-
-/// Puts the driving script and its one package beside each other, outside the source tree.
-fn install(work: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
-    fs::create_dir_all(work).unwrap();
-    let lock = fs::read(source.join("package-lock.json")).unwrap();
-    let installed = fs::read(work.join("package-lock.json")).is_ok_and(|old| old == lock)
-        && work
-            .join("node_modules/playwright-core/package.json")
-            .is_file();
-    for file in ["package.json", "package-lock.json", ".npmrc", "drive.mjs"] {
-        fs::copy(source.join(file), work.join(file)).unwrap();
-    }
-    if !installed {
-        let npm = Command::new("npm")
-            .current_dir(work)
-            .args(["ci", "--ignore-scripts"])
-            .output()
-            .unwrap();
-        assert!(
-            npm.status.success(),
-            "npm ci failed: {}",
-            String::from_utf8_lossy(&npm.stderr)
-        );
-    }
 }
 
 /// The address the server prints when it listens.

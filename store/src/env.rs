@@ -26,7 +26,7 @@ use crate::{
 /// Raised when a layout of keys or records changes.
 pub(crate) const FORMAT: u32 = 1;
 const LOCK_FILE: &str = "covel.lock";
-const DATA_FILE: &str = "data.mdb";
+pub(crate) const DATA_FILE: &str = "data.mdb";
 
 /// An open folder. Field order is drop order: the environment closes before the folder is unlocked.
 pub(crate) struct Environment {

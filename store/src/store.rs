@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{
-    env::{Environment, round_up},
+    env::{DATA_FILE, Environment, round_up},
     error::{StoreError, TransactError},
     limits,
     read::{self, Reader, Snapshot},
@@ -157,6 +157,11 @@ impl Store {
                 writer_id,
             }),
         })
+    }
+
+    /// Is there a store in this folder? Looks, and makes nothing.
+    pub fn exists(path: impl AsRef<Path>) -> bool {
+        path.as_ref().join(DATA_FILE).is_file()
     }
 
     /// Reads one consistent view. The closure is synchronous: no read transaction is ever held across an `await`

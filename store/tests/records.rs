@@ -435,6 +435,7 @@ fn bytes_are_kept_by_digest_and_empty_ones_too() {
             assert!(tx.put_plan(&plan, b"plan")?);
             assert!(!tx.put_plan(&plan, b"plan")?);
             assert!(tx.put_fragment("d", b"")?);
+            assert!(tx.put_blob("e", b"blob")?);
             tx.put_meta("name", &json("[1]"))
         })
         .unwrap();
@@ -445,6 +446,12 @@ fn bytes_are_kept_by_digest_and_empty_ones_too() {
             assert_eq!(r.get_blob("d")?, None);
             assert_eq!(r.list_plans()?, [PlanDigest::from("d")]);
             assert_eq!(r.list_fragments()?, ["d"]);
+            assert_eq!(r.list_blobs()?, ["e"]);
+            assert_eq!(
+                r.list_meta()?,
+                ["name"],
+                "the store's own names are not listed"
+            );
             assert_eq!(r.get_meta("name")?.unwrap().text(), "[1]");
             assert_eq!(r.get_meta("format")?, None);
             Ok(())

@@ -53,3 +53,7 @@ pub async fn shipped() -> (Engine, TempDir) {
     }
     (engine, folder)
 }
+
+/// The embedding guide, whose example runs as a doc test.
+#[doc = include_str!("../../docs/embedding.md")]
+pub mod embedding {}

@@ -32,6 +32,8 @@ pub enum Command {
     Turn(TurnArgs),
     /// Show what would run: stages, layers and every edge with the line that caused it
     Plan(PlanArgs),
+    /// List, show and clear away the plans a data folder keeps
+    Snapshot(SnapshotArgs),
     /// Check packages and worlds without running any of their code
     Validate(ValidateArgs),
     /// Run the cases of a package (tests/runtime-cases.json) with scripted model replies
@@ -101,7 +103,7 @@ pub struct ServeArgs {
 }
 
 /// Packages on a command line.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct PackageArgs {
     /// A package or a folder of packages, trusted (repeatable)
     #[arg(long, value_name = "DIR", num_args = 1..)]
@@ -180,17 +182,105 @@ pub struct PlanArgs {
     /// Form of the plan [default: text]
     #[arg(long, value_enum)]
     pub format: Option<PlanFormat>,
+    /// Explain one runtime: what starts it, whom it waits for and who waits for it
+    #[arg(long, value_name = "RUNTIME", conflicts_with = "format")]
+    pub why: Option<String>,
+    /// What changes from folder A to folder B: runtimes, edges, contracts, capabilities
+    #[arg(
+        long,
+        num_args = 2,
+        value_names = ["A", "B"],
+        conflicts_with_all = ["why", "format", "plugins", "community", "approve", "enable", "exclude", "world"]
+    )]
+    pub diff: Option<Vec<PathBuf>>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+}
+
+/// `covel snapshot`.
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub struct SnapshotArgs {
+    /// What to do with them
+    #[command(subcommand)]
+    pub action: SnapshotAction,
+}
+
+/// What `covel snapshot` does.
+#[derive(Debug, Subcommand)]
+pub enum SnapshotAction {
+    /// List stored plans: digest, packages, size, the sessions that use them
+    Ls(SnapshotListArgs),
+    /// Show one stored plan, from its archive alone
+    Show(SnapshotShowArgs),
+    /// Find plans, package versions and files no session needs; remove them with --yes
+    Gc(SnapshotGcArgs),
+}
+
+/// `covel snapshot ls`.
+#[derive(Debug, Args)]
+pub struct SnapshotListArgs {
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel snapshot show`.
+#[derive(Debug, Args)]
+pub struct SnapshotShowArgs {
+    /// Digest of the plan, or its beginning
+    #[arg(value_name = "DIGEST")]
+    pub digest: String,
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Form of the plan [default: text]
+    #[arg(long, value_enum)]
+    pub format: Option<PlanFormat>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// `covel snapshot gc`.
+#[derive(Debug, Args)]
+pub struct SnapshotGcArgs {
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Remove them; without this they are only listed
+    #[arg(long)]
+    pub yes: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A schema `covel validate` can print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaKind {
+    /// Front matter of PLUGIN.md
+    Plugin,
+    /// Front matter of RUNTIME.md
+    Runtime,
 }
 
 /// `covel validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
     /// Packages, worlds, or folders of them
-    #[arg(value_name = "DIR", required = true)]
+    #[arg(value_name = "DIR", required_unless_present = "schema")]
     pub dirs: Vec<PathBuf>,
+    /// Treat warnings as errors
+    #[arg(long)]
+    pub warnings_as_errors: bool,
+    /// Print the JSON Schema of a manifest, for editors, and check nothing
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["dirs", "warnings_as_errors"])]
+    pub schema: Option<SchemaKind>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -7,11 +7,11 @@ use covel_gateway::offline::OfflineGateway;
 use serde_json::{Value, json};
 
 use super::{DONE, Streams, args::DataArgs, runtime};
-use crate::{error::ServerError, load::unreadable};
+use crate::{error::ServerError, snapshots::require_store};
 
 pub(super) fn run(arguments: &DataArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
-    // Opening would make a folder; reading must not.
-    std::fs::read_dir(&arguments.data).map_err(|error| unreadable(&arguments.data, &error))?;
+    // Opening would make a store; reading must not.
+    require_store(&arguments.data)?;
     let records = runtime()?.block_on(async {
         let options =
             EngineOptions::new(&arguments.data, Arc::new(OfflineGateway::new(Vec::new())));

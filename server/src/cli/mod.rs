@@ -10,6 +10,7 @@ mod docs;
 pub mod logging;
 mod plan;
 mod serving;
+mod snapshot;
 mod test_runtime;
 mod text;
 mod turn;
@@ -99,7 +100,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, streams: &mut Streams<
         Ok(status) => status,
         Err(error) => {
             refuse(streams, wants_json, &error);
-            UNUSABLE
+            match error {
+                ServerError::Interrupted => REFUSED,
+                _ => UNUSABLE,
+            }
         }
     }
 }
@@ -128,6 +132,7 @@ fn dispatch(command: &Command, streams: &mut Streams<'_>) -> Result<u8, ServerEr
         Command::Serve(arguments) => serving::serve(arguments, streams),
         Command::Turn(arguments) => turn::run(arguments, streams),
         Command::Plan(arguments) => plan::run(arguments, streams),
+        Command::Snapshot(arguments) => snapshot::run(arguments, streams),
         Command::Validate(arguments) => validate::run(arguments, streams),
         Command::TestRuntime(arguments) => test_runtime::run(arguments, streams),
         Command::Data(arguments) => data::run(arguments, streams),

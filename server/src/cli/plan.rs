@@ -1,11 +1,12 @@
 //! `covel plan`: what would run, without running it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use covel_graph::{
-    Diagnostic, PluginId,
+    Diagnostic, DiffDocument, PluginId,
     activation::{self, Activation, ActivationRequest},
-    explain::PlanDocument,
+    archive::PlanHandle,
+    explain::{PlanDocument, WhyDocument},
     link::{self, Linked},
     package::Package,
 };
@@ -13,6 +14,7 @@ use covel_graph::{
 use super::{
     DONE, REFUSED, Streams,
     args::{PackageArgs, PlanArgs, PlanFormat},
+    text,
 };
 use crate::{
     error::ServerError,
@@ -20,6 +22,9 @@ use crate::{
 };
 
 pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
+    if let Some(folders) = &arguments.diff {
+        return diff(folders, arguments.json, streams);
+    }
     let loaded = load_for(&arguments.packages)?.strict()?;
     let (activation, linked) = plan(&arguments.packages, &loaded)?;
     let refused = activation.unmet.iter().any(activation::Unmet::blocks)
@@ -32,18 +37,16 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
     let handle = linked
         .handle()
         .map_err(|error| ServerError::Internal(error.to_string()))?;
-    let diagnostics: Vec<Diagnostic> = loaded
-        .diagnostics
-        .iter()
-        .chain(&linked.diagnostics)
-        .cloned()
-        .collect();
-    let document = PlanDocument::of(&handle, &diagnostics);
-    match format {
-        PlanFormat::Json => streams.document(&document)?,
-        PlanFormat::Text => streams.print(&document.to_text()),
-        PlanFormat::Mermaid => streams.print(&document.to_mermaid()),
-        PlanFormat::Dot => streams.print(&document.to_dot()),
+    if let Some(runtime) = &arguments.why {
+        why(&handle, runtime, arguments.json, streams)?;
+    } else {
+        let diagnostics: Vec<Diagnostic> = loaded
+            .diagnostics
+            .iter()
+            .chain(&linked.diagnostics)
+            .cloned()
+            .collect();
+        print(&PlanDocument::of(&handle, &diagnostics), format, streams)?;
     }
     for rejected in &activation.rejected {
         streams.complain(&format!(
@@ -55,6 +58,65 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
         streams.complain(&format!("covel: {}: {}", unmet.contract, unmet.message));
     }
     Ok(if refused { REFUSED } else { DONE })
+}
+
+/// Prints a plan in a form.
+pub(super) fn print(
+    document: &PlanDocument,
+    format: PlanFormat,
+    streams: &mut Streams<'_>,
+) -> Result<(), ServerError> {
+    match format {
+        PlanFormat::Json => return streams.document(document),
+        PlanFormat::Text => streams.print(&document.to_text()),
+        PlanFormat::Mermaid => streams.print(&document.to_mermaid()),
+        PlanFormat::Dot => streams.print(&document.to_dot()),
+    }
+    Ok(())
+}
+
+fn diff(folders: &[PathBuf], json: bool, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
+    let [from, to] = folders else {
+        return Err(ServerError::Usage("--diff takes two folders".to_owned()));
+    };
+    let linked = |folder: &PathBuf| {
+        let arguments = PackageArgs {
+            plugins: vec![folder.clone()],
+            ..PackageArgs::default()
+        };
+        let loaded = load_for(&arguments)?.strict()?;
+        let (_, linked) = plan(&arguments, &loaded)?;
+        linked
+            .handle()
+            .map_err(|error| ServerError::Internal(error.to_string()))
+    };
+    let document = DiffDocument::of(&linked(from)?, &linked(to)?);
+    if json {
+        streams.document(&document)?;
+    } else {
+        streams.print(&document.to_text());
+    }
+    Ok(DONE)
+}
+
+fn why(
+    plan: &PlanHandle,
+    runtime: &str,
+    json: bool,
+    streams: &mut Streams<'_>,
+) -> Result<(), ServerError> {
+    let Some(document) = WhyDocument::of(plan, runtime) else {
+        let ids = plan.runtimes.iter().map(|row| row.id.as_str());
+        let ids = ids.collect::<Vec<_>>().join(", ");
+        return Err(ServerError::Usage(format!(
+            "there is no active runtime {runtime:?} (active are: {ids})"
+        )));
+    };
+    if json {
+        return streams.document(&document);
+    }
+    streams.print(&text::why(&document));
+    Ok(())
 }
 
 /// Folders of the common flags, loaded.

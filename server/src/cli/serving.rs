@@ -112,8 +112,18 @@ async fn start(
         message: error.to_string(),
     })?;
     let models = gateway.name().to_owned();
+    // Handlers first: a signal that comes right after the address is printed must not kill a turn.
+    let mut signals = Signals::install()?;
     let engine = Engine::open(EngineOptions::new(&plan.data_dir, gateway))?;
-    for state in engine.publish(loaded.packages()).await {
+    let states = tokio::select! {
+        states = engine.publish(loaded.packages()) => states,
+        () = signals.next() => {
+            // Code of a package may be looping; nothing was promised to anybody yet.
+            let _ = tokio::time::timeout(limits::CLOSE_TIMEOUT, engine.close()).await;
+            return Ok(DONE);
+        }
+    };
+    for state in states {
         if let Some(error) = &state.error {
             streams.complain(&format!(
                 "covel: the code of {} was not activated: {error}",
@@ -132,8 +142,6 @@ async fn start(
         assets::page(),
         broken(&loaded),
     );
-    // Handlers first: a signal that comes right after the address is printed must not kill a turn.
-    let mut signals = Signals::install()?;
     let stop = CancellationToken::new();
     let (stopping, running) = (stop.clone(), Arc::clone(&state.running));
     let watcher = tokio::spawn(async move {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use covel_exec::{RuntimeStatus, TurnDocument};
+use covel_graph::WhyDocument;
 
 /// A turn as text: what ran, then the story.
 pub(super) fn turn(document: &TurnDocument) -> String {
@@ -71,6 +72,36 @@ fn describe(text: &mut String, name: &str, document: &TurnDocument) {
             isolated.runtime_id, isolated.error.code, isolated.error.message
         );
     }
+}
+
+/// Why a runtime runs when it does, as text.
+pub(super) fn why(document: &WhyDocument) -> String {
+    let stage = document.stage.as_deref().unwrap_or("no stage");
+    let mut text = format!("{} ({stage})\n", document.runtime_id);
+    let _ = writeln!(text, "\nstarts with {}", document.starts);
+    let _ = writeln!(text, "\nwaits for");
+    for sentence in &document.waits_for {
+        let _ = writeln!(text, "  {sentence}");
+    }
+    if document.waits_for.is_empty() {
+        let _ = writeln!(text, "  nothing");
+    }
+    let _ = writeln!(text, "\nawaited by");
+    for edge in &document.awaited_by {
+        let over = edge
+            .contract
+            .as_ref()
+            .map_or_else(String::new, |contract| format!(" over {contract}"));
+        let _ = writeln!(
+            text,
+            "  {}  {}{over}  {}:{}",
+            edge.to, edge.kind, edge.file, edge.line
+        );
+    }
+    if document.awaited_by.is_empty() {
+        let _ = writeln!(text, "  nothing");
+    }
+    text
 }
 
 #[allow(clippy::cast_precision_loss)] // shown with one decimal

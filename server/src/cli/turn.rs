@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{DONE, REFUSED, Streams, args::TurnArgs, plan, runtime, text};
-use crate::{error::ServerError, load::Loaded, models};
+use crate::{error::ServerError, limits, load::Loaded, models};
 
 type Settings = BTreeMap<String, BTreeMap<String, Json>>;
 
@@ -47,7 +47,12 @@ async fn play(
     options.durable = temporary.is_none();
     let engine = Engine::open(options)?;
     let result = with_engine(&engine, arguments, &loaded, requested, settings).await;
-    engine.close().await;
+    if matches!(result, Err(ServerError::Interrupted)) {
+        // What was interrupted may not end by itself; nothing of it is acknowledged.
+        let _ = tokio::time::timeout(limits::CLOSE_TIMEOUT, engine.close()).await;
+    } else {
+        engine.close().await;
+    }
     drop(temporary);
     result
 }
@@ -70,15 +75,13 @@ async fn with_engine(
     requested: Vec<String>,
     settings: Settings,
 ) -> Result<TurnDocument, ServerError> {
-    for state in engine.publish(loaded.packages()).await {
-        if let Some(error) = &state.error {
-            tracing::warn!(plugin = %state.plugin_id, "the code of this package was not activated: {error}");
-        }
-    }
-    for world in &loaded.worlds {
-        engine.add_world(world.as_ref().clone());
-    }
-    let session_id = session(engine, arguments, loaded, requested, settings).await?;
+    let prepared = prepare(engine, arguments, loaded, requested, settings);
+    let session_id = tokio::select! {
+        // First, so that the handler is there before any code of a package runs.
+        biased;
+        Ok(()) = tokio::signal::ctrl_c() => return Err(ServerError::Interrupted),
+        session_id = prepared => session_id?,
+    };
     let cancel = CancellationToken::new();
     let request = ExecutionRequest {
         session_id,
@@ -93,10 +96,34 @@ async fn with_engine(
     loop {
         tokio::select! {
             result = &mut execution => return Ok(result?),
-            // An interrupt ends the turn, not the program: the document still says what happened.
-            Ok(()) = tokio::signal::ctrl_c() => cancel.cancel(),
+            Ok(()) = tokio::signal::ctrl_c() => {
+                // The first ends the turn, not the program: the document still says what happened.
+                if cancel.is_cancelled() {
+                    return Err(ServerError::Interrupted);
+                }
+                cancel.cancel();
+            }
         }
     }
+}
+
+/// Publishes the packages and finds or makes the session.
+async fn prepare(
+    engine: &Engine,
+    arguments: &TurnArgs,
+    loaded: &Loaded,
+    requested: Vec<String>,
+    settings: Settings,
+) -> Result<String, ServerError> {
+    for state in engine.publish(loaded.packages()).await {
+        if let Some(error) = &state.error {
+            tracing::warn!(plugin = %state.plugin_id, "the code of this package was not activated: {error}");
+        }
+    }
+    for world in &loaded.worlds {
+        engine.add_world(world.as_ref().clone());
+    }
+    session(engine, arguments, loaded, requested, settings).await
 }
 
 /// The session asked for, or a new one.

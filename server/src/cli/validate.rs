@@ -2,17 +2,29 @@
 
 use std::path::PathBuf;
 
-use covel_graph::{Diagnostic, link};
+use covel_graph::{Diagnostic, ManifestKind, Severity, link, manifest_schema};
 use serde_json::json;
 
-use super::{DONE, REFUSED, Streams, args::ValidateArgs};
+use super::{
+    DONE, REFUSED, Streams,
+    args::{SchemaKind, ValidateArgs},
+};
 use crate::{
     error::ServerError,
     load::{Sources, load, unreadable},
 };
 
 pub(super) fn run(arguments: &ValidateArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
-    let loaded = load(&sources(&arguments.dirs)?)?;
+    if let Some(kind) = arguments.schema {
+        let kind = match kind {
+            SchemaKind::Plugin => ManifestKind::Plugin,
+            SchemaKind::Runtime => ManifestKind::Runtime,
+        };
+        streams.document(&manifest_schema(kind))?;
+        return Ok(DONE);
+    }
+    let mut loaded = load(&sources(&arguments.dirs)?)?;
+    loaded.check_books();
     let mut diagnostics = loaded.diagnostics.clone();
     let packages = loaded.packages();
     if packages.len() > 1 {
@@ -20,6 +32,11 @@ pub(super) fn run(arguments: &ValidateArgs, streams: &mut Streams<'_>) -> Result
         match link::link(&packages) {
             Ok(linked) => diagnostics.extend(linked.diagnostics),
             Err(error) => return Err(ServerError::Internal(error.to_string())),
+        }
+    }
+    if arguments.warnings_as_errors {
+        for found in &mut diagnostics {
+            found.severity = Severity::Error;
         }
     }
     let ok = !diagnostics.iter().any(Diagnostic::is_error);

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::support::{covel, fixture, shipped};
+use super::support::{copy, covel, fixture, shipped};
 
 fn script(folder: &std::path::Path, replies: &Value) -> String {
     let path = folder.join("script.json");
@@ -444,5 +444,174 @@ fn community_code_runs_only_when_it_is_approved() {
         run.code(),
         "duplicate-plugin",
         "a community package takes nobody's place"
+    );
+}
+
+#[test]
+fn a_runtime_of_a_plan_is_explained() {
+    let plugins = fixture("plugins");
+    let run = covel(&[
+        "plan",
+        "--plugins",
+        &plugins,
+        "--why",
+        "counter/keeper",
+        "--json",
+    ]);
+    assert_eq!(run.status, 0, "{}{}", run.out, run.err);
+    let document = run.json();
+    assert_eq!(
+        (&document["runtimeId"], &document["stage"]),
+        (&json!("counter/keeper"), &json!("post-turn"))
+    );
+    let waits = document["waitsFor"].to_string();
+    assert!(
+        waits.contains("teller") && waits.contains("RUNTIME.md:"),
+        "{document}"
+    );
+    let teller = covel(&["plan", "--plugins", &plugins, "--why", "teller", "--json"]).json();
+    assert_eq!(teller["awaitedBy"][0]["to"], "counter/keeper", "{teller}");
+    let text = covel(&["plan", "--plugins", &plugins, "--why", "teller"]).out;
+    assert!(
+        text.contains("every turn") && text.contains("counter/keeper"),
+        "{text}"
+    );
+    let run = covel(&["plan", "--plugins", &plugins, "--why", "keeper", "--json"]);
+    assert_eq!(run.code(), "usage");
+    assert!(
+        run.out.contains("counter/keeper"),
+        "it says which there are: {}",
+        run.out
+    );
+}
+
+#[test]
+fn scene_material_of_worlds_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = folder.path().join("yard");
+    copy(std::path::Path::new(&fixture("worlds/yard")), &world);
+    fs::create_dir(world.join("scenes")).unwrap();
+    fs::write(
+        world.join("scenes/yard.yaml"),
+        "scenes:\n  - id: yard\n    opening: [\"A yard of grey stones, wet with rain.\"]\n",
+    )
+    .unwrap();
+    let world = world.display().to_string();
+    let run = covel(&["validate", &world, "--json"]);
+    assert_eq!(run.status, 1, "{}{}", run.out, run.err);
+    let document = run.json();
+    let found = &document["diagnostics"][0];
+    assert_eq!(
+        (&found["code"], &found["severity"]),
+        (&json!("scenes-incomplete"), &json!("error"))
+    );
+    assert!(
+        found["message"].as_str().unwrap().contains("title"),
+        "{found}"
+    );
+    assert!(
+        found["file"].as_str().unwrap().ends_with("world.yaml"),
+        "{found}"
+    );
+}
+
+#[test]
+fn warnings_can_be_made_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("counter");
+    copy(std::path::Path::new(&fixture("plugins/counter")), &package);
+    let manifest = package.join("runtimes/keeper/RUNTIME.md");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(
+        &manifest,
+        text.replace("type: auto", "type: auto, interval: 2"),
+    )
+    .unwrap();
+    let folder = folder.path().display().to_string();
+    let plain = covel(&["validate", &folder, "--json"]);
+    let strict = covel(&["validate", &folder, "--warnings-as-errors", "--json"]);
+    assert_eq!(plain.status, 0, "{}", plain.out);
+    assert_eq!(
+        plain.json()["diagnostics"][0]["severity"],
+        "warning",
+        "{}",
+        plain.out
+    );
+    assert_eq!(strict.status, 1);
+    let document = strict.json();
+    assert_eq!(
+        (&document["ok"], &document["diagnostics"][0]["severity"]),
+        (&json!(false), &json!("error"))
+    );
+    let sound = covel(&["validate", &fixture("plugins"), "--warnings-as-errors"]);
+    assert_eq!(sound.status, 0, "{}", sound.out);
+}
+
+#[test]
+fn the_schemas_of_manifests_are_printed_for_editors() {
+    for (kind, field) in [("plugin", "contributes"), ("runtime", "schedule")] {
+        let run = covel(&["validate", "--schema", kind]);
+        assert_eq!(run.status, 0, "{}", run.err);
+        let schema = run.json();
+        assert_eq!(schema["type"], "object");
+        assert!(schema["$schema"].is_string());
+        assert!(schema["properties"].get(field).is_some(), "{kind} {field}");
+    }
+    assert_eq!(
+        covel(&["validate", "--schema", "other", "--json"]).code(),
+        "usage"
+    );
+    assert_eq!(
+        covel(&["validate", "--schema", "plugin", ".", "--json"]).code(),
+        "usage"
+    );
+}
+
+#[test]
+fn two_folders_of_packages_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (fixture("plugins"), folder.path().join("plugins"));
+    copy(std::path::Path::new(&before), &after);
+    let keeper = after.join("counter/runtimes/keeper");
+    fs::rename(&keeper, after.join("counter/runtimes/ledger")).unwrap();
+    let after = after.display().to_string();
+    let run = covel(&["plan", "--diff", &before, &after, "--json"]);
+    assert_eq!(run.status, 0, "{}{}", run.out, run.err);
+    let document = run.json();
+    assert_ne!(document["from"], document["to"]);
+    assert_eq!(
+        (
+            &document["runtimes"]["added"],
+            &document["runtimes"]["removed"]
+        ),
+        (&json!(["counter/ledger"]), &json!(["counter/keeper"]))
+    );
+    let text = covel(&["plan", "--diff", &before, &after]).out;
+    assert!(text.contains("counter/ledger"), "{text}");
+    let same = covel(&["plan", "--diff", &before, &before, "--json"]).json();
+    assert_eq!(same["from"], same["to"]);
+    assert_eq!(same["runtimes"]["added"], json!([]));
+    for arguments in [
+        vec!["plan", "--diff", &before, "--json"],
+        vec![
+            "plan", "--diff", &before, &after, "--why", "teller", "--json",
+        ],
+        vec![
+            "plan",
+            "--diff",
+            &before,
+            &after,
+            "--plugins",
+            &before,
+            "--json",
+        ],
+    ] {
+        assert_eq!(covel(&arguments).code(), "usage", "{arguments:?}");
+    }
+    let broken = fixture("broken");
+    let run = covel(&["plan", "--diff", &before, &broken, "--json"]);
+    assert_eq!(
+        (run.status, run.json()["error"]["diagnostics"].is_array()),
+        (2, true)
     );
 }

@@ -10,6 +10,7 @@ fn help_of_every_command() {
         "serve",
         "turn",
         "plan",
+        "snapshot",
         "validate",
         "test-runtime",
         "data",

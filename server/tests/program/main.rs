@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod archives;
 mod cases;
 mod documents;
 mod help;
+mod interrupts;
 mod serving;
 mod support;

@@ -37,7 +37,7 @@ impl Run {
     }
 }
 
-fn program() -> Command {
+pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_covel"));
     command.env_remove("COVEL_LOG").env_remove("COVEL_DATA");
     command
@@ -182,4 +182,27 @@ fn dechunk(mut text: &str) -> String {
         text = rest[size..].strip_prefix("\r\n").unwrap();
     }
     body
+}
+
+/// Ctrl-C.
+pub(crate) fn interrupt(child: &Child) {
+    let status = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+/// Copies a folder.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }

@@ -90,6 +90,14 @@ impl Reader<'_> {
         self.digests(Table::Fragments)
     }
 
+    /// The digests of all blobs kept, in text order. Digests too long for a key are left out.
+    ///
+    /// # Errors
+    /// `store-io`.
+    pub fn list_blobs(&self) -> Result<Vec<String>, StoreError> {
+        self.digests(Table::Blobs)
+    }
+
     fn digests(&self, table: Table) -> Result<Vec<String>, StoreError> {
         let mut digests = Vec::new();
         for row in self.range_raw(table, &[0], &[0xFF])? {

@@ -5,7 +5,7 @@ use covel_graph::Json;
 use crate::{
     codec::{RecordReader, RecordWriter},
     error::StoreError,
-    keys::Key,
+    keys::{Key, Part, Parts},
     read::Reader,
     tables::Table,
     tx::Tx,
@@ -25,6 +25,21 @@ impl Reader<'_> {
         bytes
             .map(|bytes| RecordReader::new(Table::Meta, bytes)?.json())
             .transpose()
+    }
+
+    /// The names that values are kept under, in text order. Names too long for a key are left out.
+    ///
+    /// # Errors
+    /// `store-io`.
+    pub fn list_meta(&self) -> Result<Vec<String>, StoreError> {
+        let mut names = Vec::new();
+        for row in self.prefix_raw(Table::Meta, &Key::of("user"))? {
+            let mut parts = Parts::of(row?.0);
+            if let (Some(_), Some(Part::Exact(name))) = (parts.text(), parts.text()) {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 }
 

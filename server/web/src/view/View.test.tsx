@@ -55,6 +55,20 @@ describe("View", () => {
     expect(screen.queryByText("Light the lamp")).toBeNull();
   });
 
+  it("shows lists in entries as their values, and empty ones not at all", () => {
+    const { container } = show(
+      {
+        component: "EntryList",
+        props: { items: { $state: "/quests" }, titleField: "name", descriptionFields: ["notes"], fields: [{ path: "tags", label: "Tags" }] },
+      },
+      { quests: [{ name: "First", notes: [], tags: [] }, { name: "Second", notes: ["Ask Venn", "Buy oil"], tags: [] }] },
+    );
+    expect(container.textContent).toContain("Ask Venn");
+    expect(container.textContent).toContain("Buy oil");
+    expect(container.textContent).not.toContain("[");
+    expect(container.textContent).not.toContain("Tags");
+  });
+
   it("shows a notice for an unknown component and draws the rest", () => {
     show([
       { component: "Hologram" },

@@ -183,6 +183,12 @@ function paths(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((path) => typeof path === "string").slice(0, 20) : [];
 }
 
+/** A list of plain values reads as its values, one a paragraph; an empty list is nothing, not `[]`. */
+function listed(value: unknown, text: (value: unknown) => string): string {
+  const plain = Array.isArray(value) && value.every((entry) => typeof entry !== "object" || entry === null);
+  return plain ? value.slice(0, MAX_ITEMS).map(text).filter(Boolean).join("\n\n") : text(value);
+}
+
 function EntryList({ node }: ComponentProps) {
   const text = useText();
   const { props } = node;
@@ -190,7 +196,7 @@ function EntryList({ node }: ComponentProps) {
   return (
     <ul className="v-entry-list">
       {listItems(props["items"]).map((item, index) => {
-        const shown = (path: unknown) => text(field(item, path));
+        const shown = (path: unknown) => listed(field(item, path), text);
         const badges = paths(props["badgeFields"]).map(shown).filter(Boolean);
         const facts = fields.filter((entry) => shown(entry["path"]) !== "");
         return (
