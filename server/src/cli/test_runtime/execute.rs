@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use covel_exec::{
-    DataFilter, Engine, EngineOptions, ExecutionKind, ExecutionRequest, NewSession,
+    DataFilter, Engine, EngineOptions, ExecError, ExecutionKind, ExecutionRequest, NewSession,
     ScriptedGateway, ScriptedReply, TurnDocument,
 };
 use covel_graph::Json;
@@ -37,8 +37,24 @@ pub(super) async fn run(
     logs.keep();
     let result = with_engine(&engine, bench, case).await;
     engine.close().await;
-    let (turn, plugin_data) = result?;
     let logs = logs.take();
+    let (turn, plugin_data) = match result {
+        Ok(played) => played,
+        // The case asks for what the engine refuses (a setting out of range): that is the case's fault alone.
+        Err(ServerError::Exec(error @ ExecError::Invalid { .. })) => {
+            return Ok(CaseReport {
+                name: case.name.clone(),
+                ok: false,
+                failures: vec![error.to_string()],
+                commit_status: "failed",
+                commit_error: None,
+                turn: None,
+                plugin_data: Vec::new(),
+                logs,
+            });
+        }
+        Err(error) => return Err(error),
+    };
     let failures = check::failures(case, &bench.plugin_id, &turn, &plugin_data, &logs);
     Ok(CaseReport {
         name: case.name.clone(),
@@ -83,7 +99,7 @@ async fn with_engine(
         .filter(|package| plugins.iter().any(|id| id == package.id()));
     for state in engine.publish(packages.collect()).await {
         if let Some(error) = state.error {
-            return Err(covel_exec::ExecError::Package {
+            return Err(ExecError::Package {
                 plugin: state.plugin_id,
                 message: error,
             }
