@@ -22,13 +22,7 @@ fn bundle() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let js = root.join("js");
-    for watched in [
-        "js/src",
-        "js/build.mjs",
-        "js/package.json",
-        "js/package-lock.json",
-        "sdk/src",
-    ] {
+    for watched in ["js/src", "js/build.mjs", "js/package.json", "js/package-lock.json", "sdk/src"] {
         println!("cargo:rerun-if-changed={}", root.join(watched).display());
     }
     // The copy is bundled, so that two builds of one checkout do not write into each other's node_modules.
@@ -37,25 +31,11 @@ fn bundle() -> Result<(), Box<dyn Error>> {
     copy(&root.join("sdk"), &work.join("sdk"))?;
     let work_js = work.join("js");
     if stale(&work_js) {
-        run(
-            Command::new(npm())
-                .args(["ci", "--ignore-scripts", "--no-progress"])
-                .current_dir(&work_js),
-            "npm ci",
-        )?;
-        fs::write(
-            work_js.join("node_modules/.covel-stamp"),
-            fs::read(work_js.join("package-lock.json"))?,
-        )?;
+        run(Command::new(npm()).args(["ci", "--ignore-scripts", "--no-progress"]).current_dir(&work_js), "npm ci")?;
+        fs::write(work_js.join("node_modules/.covel-stamp"), fs::read(work_js.join("package-lock.json"))?)?;
     }
     let dist = out.join("modules");
-    run(
-        Command::new("node")
-            .arg("build.mjs")
-            .arg(&dist)
-            .current_dir(&work_js),
-        "node build.mjs",
-    )?;
+    run(Command::new("node").arg("build.mjs").arg(&dist).current_dir(&work_js), "node build.mjs")?;
     table(&dist, &out.join("modules.rs"))
 }
 
@@ -105,30 +85,19 @@ fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 fn newer(source: &Path, target: &Path) -> bool {
-    let time = |path: &Path| {
-        fs::metadata(path)
-            .and_then(|m| m.modified())
-            .unwrap_or(SystemTime::UNIX_EPOCH)
-    };
-    !target.exists()
-        || time(source) > time(target)
-        || fs::read(source).ok() != fs::read(target).ok()
+    let time = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    !target.exists() || time(source) > time(target) || fs::read(source).ok() != fs::read(target).ok()
 }
 
 fn table(dist: &Path, target: &Path) -> Result<(), Box<dyn Error>> {
     let text = fs::read_to_string(dist.join("modules.json"))?;
-    let mut rows = String::from(
-        "/// Name and source of each host module.\npub(crate) const MODULES: &[(&str, &str)] = &[\n",
-    );
+    let mut rows =
+        String::from("/// Name and source of each host module.\npub(crate) const MODULES: &[(&str, &str)] = &[\n");
     // One `"name": "file"` pair a line, as build.mjs writes it.
     for line in text.lines() {
         let mut quoted = line.split('"').skip(1).step_by(2);
         if let (Some(name), Some(file)) = (quoted.next(), quoted.next()) {
-            writeln!(
-                rows,
-                "    ({name:?}, include_str!({:?})),",
-                dist.join(file).display().to_string()
-            )?;
+            writeln!(rows, "    ({name:?}, include_str!({:?})),", dist.join(file).display().to_string())?;
         }
     }
     rows.push_str("];\n");

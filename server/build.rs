@@ -14,16 +14,8 @@ use std::{
 };
 
 /// What the page is made of; a change in one of these builds it again.
-const PAGE_SOURCES: &[&str] = &[
-    "src",
-    "public",
-    "index.html",
-    "package.json",
-    "package-lock.json",
-    "tsconfig.json",
-    "vite.config.ts",
-    ".npmrc",
-];
+const PAGE_SOURCES: &[&str] =
+    &["src", "public", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc"];
 /// Parts of a package that a running host never reads.
 const NOT_SHIPPED: &[&str] = &["node_modules", "tests", "dist", ".git"];
 
@@ -50,10 +42,7 @@ fn run() -> Result<(), String> {
         None => build_page(&here.join("web"), &out.join("page"))?,
     };
     if !dist.join("index.html").is_file() {
-        return Err(format!(
-            "the page is not complete: {} has no index.html",
-            dist.display()
-        ));
+        return Err(format!("the page is not complete: {} has no index.html", dist.display()));
     }
     let plugins = here.join("../plugins");
     let mut list = String::new();
@@ -63,9 +52,7 @@ fn run() -> Result<(), String> {
 }
 
 fn folder(variable: &str) -> Result<PathBuf, String> {
-    env::var_os(variable)
-        .map(PathBuf::from)
-        .ok_or_else(|| format!("cargo sets no {variable}"))
+    env::var_os(variable).map(PathBuf::from).ok_or_else(|| format!("cargo sets no {variable}"))
 }
 
 fn build_page(web: &Path, dist: &Path) -> Result<PathBuf, String> {
@@ -76,10 +63,7 @@ fn build_page(web: &Path, dist: &Path) -> Result<PathBuf, String> {
         }
     }
     if !web.join("package.json").is_file() {
-        return Err(format!(
-            "the page's project is missing: {} has no package.json",
-            web.display()
-        ));
+        return Err(format!("the page's project is missing: {} has no package.json", web.display()));
     }
     // Two builds of one checkout may run at a time; only one of them installs. Any file that npm does not touch will do.
     let guard = web.join("tsconfig.json");
@@ -89,24 +73,15 @@ fn build_page(web: &Path, dist: &Path) -> Result<PathBuf, String> {
         npm(web, &["ci", "--no-audit", "--no-fund"])?;
     }
     drop(lock);
-    let target = dist
-        .to_str()
-        .ok_or("the build folder's name is not UTF-8")?;
-    npm(
-        web,
-        &["run", "build", "--", "--outDir", target, "--emptyOutDir"],
-    )?;
+    let target = dist.to_str().ok_or("the build folder's name is not UTF-8")?;
+    npm(web, &["run", "build", "--", "--outDir", target, "--emptyOutDir"])?;
     Ok(dist.to_owned())
 }
 
 /// npm writes its own lock file into `node_modules` last, so one that is not older than ours means: all there.
 fn is_installed(web: &Path) -> bool {
-    let changed =
-        |path: &str| -> Option<SystemTime> { fs::metadata(web.join(path)).ok()?.modified().ok() };
-    match (
-        changed("node_modules/.package-lock.json"),
-        changed("package-lock.json"),
-    ) {
+    let changed = |path: &str| -> Option<SystemTime> { fs::metadata(web.join(path)).ok()?.modified().ok() };
+    match (changed("node_modules/.package-lock.json"), changed("package-lock.json")) {
         (Some(installed), Some(wanted)) => installed >= wanted,
         _ => false,
     }
@@ -122,12 +97,12 @@ fn npm(web: &Path, arguments: &[&str]) -> Result<(), String> {
             String::from_utf8_lossy(&output.stdout).trim_end(),
             String::from_utf8_lossy(&output.stderr).trim_end()
         )),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(
-            "building the page needs Node.js 20 or newer with npm, and there is no npm on the PATH.\n\
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err("building the page needs Node.js 20 or newer with npm, and there is no npm on the PATH.\n\
              Install Node.js (https://nodejs.org, or your system's nodejs and npm packages), \n\
              or set COVEL_PAGE_DIST to a folder with a page that was built elsewhere."
-                .to_owned(),
-        ),
+                .to_owned())
+        }
         Err(error) => Err(format!("{command} could not be started: {error}")),
     }
 }
@@ -154,18 +129,11 @@ fn files(root: &Path, skipped: &[&str]) -> Result<Vec<String>, String> {
         for entry in fs::read_dir(&path).map_err(|error| describe(&path, &error))? {
             let entry = entry.map_err(|error| describe(&path, &error))?;
             let kind = entry.file_type().map_err(|error| describe(&path, &error))?;
-            let name = entry
-                .file_name()
-                .into_string()
-                .map_err(|name| format!("{} is not UTF-8", name.display()))?;
+            let name = entry.file_name().into_string().map_err(|name| format!("{} is not UTF-8", name.display()))?;
             if skipped.contains(&name.as_str()) || (!skipped.is_empty() && name.starts_with('.')) {
                 continue;
             }
-            let below = if folder.is_empty() {
-                name
-            } else {
-                format!("{folder}/{name}")
-            };
+            let below = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             if kind.is_dir() {
                 folders.push(below);
             } else if kind.is_file() {
@@ -178,16 +146,12 @@ fn files(root: &Path, skipped: &[&str]) -> Result<Vec<String>, String> {
 }
 
 fn table(list: &mut String, name: &str, root: &Path, files: &[String]) -> Result<(), String> {
-    let root = root
-        .canonicalize()
-        .map_err(|error| describe(root, &error))?;
+    let root = root.canonicalize().map_err(|error| describe(root, &error))?;
     // Writing to a string does not fail.
     let _ = writeln!(list, "pub(super) static {name}: &[(&str, &[u8])] = &[");
     for file in files {
         let path = root.join(file);
-        let path = path
-            .to_str()
-            .ok_or_else(|| format!("{} is not UTF-8", path.display()))?;
+        let path = path.to_str().ok_or_else(|| format!("{} is not UTF-8", path.display()))?;
         let _ = writeln!(list, "    ({file:?}, include_bytes!({path:?})),");
     }
     let _ = writeln!(list, "];");

@@ -8,10 +8,7 @@ pub(crate) const IMPORTABLE: &str = "`@covel/plugin-handlers-utils` (and /extens
 
 /// The source of a host module.
 pub(crate) fn source(name: &str) -> Option<&'static str> {
-    MODULES
-        .iter()
-        .find(|(n, _)| *n == name)
-        .map(|(_, source)| *source)
+    MODULES.iter().find(|(n, _)| *n == name).map(|(_, source)| *source)
 }
 
 /// The host module plugin code means by a bare specifier. `covel:` modules are the kernel's own.
@@ -24,8 +21,5 @@ pub(crate) fn importable(specifier: &str) -> Option<&'static str> {
         "node:assert/strict" | "assert/strict" => "node:assert",
         other => other,
     };
-    MODULES
-        .iter()
-        .map(|(name, _)| *name)
-        .find(|name| *name == wanted && !name.starts_with("covel:"))
+    MODULES.iter().map(|(name, _)| *name).find(|name| *name == wanted && !name.starts_with("covel:"))
 }

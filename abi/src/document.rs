@@ -58,9 +58,7 @@ impl Document {
                 Node::Static(StaticNode::Bool(b)) => Flat::Bool(b),
                 Node::Static(StaticNode::I64(n)) => Flat::Integer(n),
                 #[allow(clippy::cast_precision_loss, reason = "JavaScript numbers are doubles")]
-                Node::Static(StaticNode::U64(n)) => {
-                    i64::try_from(n).map_or(Flat::Float(n as f64), Flat::Integer)
-                }
+                Node::Static(StaticNode::U64(n)) => i64::try_from(n).map_or(Flat::Float(n as f64), Flat::Integer),
                 Node::Static(StaticNode::F64(n)) => Flat::Float(n),
                 Node::String(piece) => {
                     // The parser unescapes strings where they stand, so each is a piece of the buffer.
@@ -68,19 +66,14 @@ impl Document {
                     if at < base || at + piece.len() > end {
                         return None;
                     }
-                    Flat::Text {
-                        start: u32::try_from(at - base).ok()?,
-                        len: u32::try_from(piece.len()).ok()?,
-                    }
+                    Flat::Text { start: u32::try_from(at - base).ok()?, len: u32::try_from(piece.len()).ok()? }
                 }
-                Node::Array { len, count } => Flat::Array {
-                    len: u32::try_from(len).ok()?,
-                    nodes: u32::try_from(count).ok()?,
-                },
-                Node::Object { len, count } => Flat::Object {
-                    len: u32::try_from(len).ok()?,
-                    nodes: u32::try_from(count).ok()?,
-                },
+                Node::Array { len, count } => {
+                    Flat::Array { len: u32::try_from(len).ok()?, nodes: u32::try_from(count).ok()? }
+                }
+                Node::Object { len, count } => {
+                    Flat::Object { len: u32::try_from(len).ok()?, nodes: u32::try_from(count).ok()? }
+                }
             });
         }
         drop(tape);
@@ -96,20 +89,16 @@ impl Document {
     fn push_text(&mut self, text: &str) {
         let start = self.text.len();
         self.text.extend_from_slice(text.as_bytes());
-        self.nodes.push(Flat::Text {
-            start: clamp(start),
-            len: clamp(text.len()),
-        });
+        self.nodes.push(Flat::Text { start: clamp(start), len: clamp(text.len()) });
     }
 
     fn push(&mut self, value: &Value) {
         match value {
             Value::Null => self.nodes.push(Flat::Null),
             Value::Bool(b) => self.nodes.push(Flat::Bool(*b)),
-            Value::Number(n) => self.nodes.push(
-                n.as_i64()
-                    .map_or_else(|| Flat::Float(n.as_f64().unwrap_or(0.0)), Flat::Integer),
-            ),
+            Value::Number(n) => {
+                self.nodes.push(n.as_i64().map_or_else(|| Flat::Float(n.as_f64().unwrap_or(0.0)), Flat::Integer))
+            }
             Value::String(text) => self.push_text(text),
             Value::Array(items) => {
                 let at = self.nodes.len();
@@ -117,10 +106,7 @@ impl Document {
                 for item in items {
                     self.push(item);
                 }
-                self.nodes[at] = Flat::Array {
-                    len: clamp(items.len()),
-                    nodes: clamp(self.nodes.len() - at - 1),
-                };
+                self.nodes[at] = Flat::Array { len: clamp(items.len()), nodes: clamp(self.nodes.len() - at - 1) };
             }
             Value::Object(members) => {
                 let at = self.nodes.len();
@@ -129,10 +115,7 @@ impl Document {
                     self.push_text(key);
                     self.push(member);
                 }
-                self.nodes[at] = Flat::Object {
-                    len: clamp(members.len()),
-                    nodes: clamp(self.nodes.len() - at - 1),
-                };
+                self.nodes[at] = Flat::Object { len: clamp(members.len()), nodes: clamp(self.nodes.len() - at - 1) };
             }
         }
     }
@@ -150,10 +133,7 @@ impl Document {
     /// The text of a [`Flat::Text`].
     pub(crate) fn text(&self, start: u32, len: u32) -> &str {
         let range = start as usize..start as usize + len as usize;
-        self.text
-            .get(range)
-            .and_then(|bytes| std::str::from_utf8(bytes).ok())
-            .unwrap_or("")
+        self.text.get(range).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or("")
     }
 
     /// How many nodes a value takes, itself included.
@@ -183,21 +163,12 @@ mod tests {
             r#""only text""#,
             "12345678901234567890123",
         ] {
-            let (a, b) = (
-                Document::of(&Json::trusted(text)),
-                Document::of(&Json::parse(text).unwrap()),
-            );
+            let (a, b) = (Document::of(&Json::trusted(text)), Document::of(&Json::parse(text).unwrap()));
             assert_eq!(a.len(), b.len(), "{text}");
             assert_eq!(a.span(0), a.len(), "{text}");
             for at in 0..a.len() {
                 match (a.node(at), b.node(at)) {
-                    (
-                        Flat::Text { start, len },
-                        Flat::Text {
-                            start: other,
-                            len: other_len,
-                        },
-                    ) => {
+                    (Flat::Text { start, len }, Flat::Text { start: other, len: other_len }) => {
                         assert_eq!(a.text(start, len), b.text(other, other_len), "{text}");
                     }
                     (left, right) => assert_eq!(left, right, "{text}"),

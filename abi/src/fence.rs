@@ -30,12 +30,7 @@ pub(crate) struct Fence {
 
 impl Fence {
     pub(crate) fn new(pulse: Arc<Pulse>) -> Self {
-        Self {
-            deadline: Cell::new(None),
-            cancel: RefCell::new(None),
-            tripped: Cell::new(None),
-            pulse,
-        }
+        Self { deadline: Cell::new(None), cancel: RefCell::new(None), tripped: Cell::new(None), pulse }
     }
 
     pub(crate) fn enter(&self, deadline: Instant, cancel: Option<CancellationToken>) {
@@ -68,12 +63,7 @@ impl Fence {
             Trip::Abandoned
         } else if Instant::now() >= deadline {
             Trip::Timeout
-        } else if self
-            .cancel
-            .borrow()
-            .as_ref()
-            .is_some_and(CancellationToken::is_cancelled)
-        {
+        } else if self.cancel.borrow().as_ref().is_some_and(CancellationToken::is_cancelled) {
             Trip::Cancelled
         } else {
             return false;

@@ -21,17 +21,8 @@ pub(crate) enum FromJsError {
 }
 
 /// Converts a value, counting its size in bytes of JSON against `limit`. Getters and proxies may run plugin code.
-pub(crate) fn from_js<'js>(
-    ctx: &Ctx<'js>,
-    value: JsValue<'js>,
-    limit: usize,
-) -> Result<Json, FromJsError> {
-    let mut walk = Walk {
-        ctx,
-        left: limit,
-        path: Vec::new(),
-        open: Vec::new(),
-    };
+pub(crate) fn from_js<'js>(ctx: &Ctx<'js>, value: JsValue<'js>, limit: usize) -> Result<Json, FromJsError> {
+    let mut walk = Walk { ctx, left: limit, path: Vec::new(), open: Vec::new() };
     Ok(Json::from_value(walk.value(value)?.unwrap_or(Value::Null)))
 }
 
@@ -61,10 +52,7 @@ impl<'js> Walk<'_, 'js> {
                 Step::Key(key) => path.push_str(&format!("[{key:?}]")),
             }
         }
-        Err(FromJsError::NotJson {
-            path,
-            message: message.into(),
-        })
+        Err(FromJsError::NotJson { path, message: message.into() })
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), FromJsError> {
@@ -86,10 +74,10 @@ impl<'js> Walk<'_, 'js> {
                     self.ctx.throw(thrown);
                     return Err(FromJsError::Exception);
                 }
-                let text = thrown.as_exception().and_then(|e| e.message()).map_or_else(
-                    || "reading it threw".to_owned(),
-                    |m| format!("reading it threw: {m}"),
-                );
+                let text = thrown
+                    .as_exception()
+                    .and_then(|e| e.message())
+                    .map_or_else(|| "reading it threw".to_owned(), |m| format!("reading it threw: {m}"));
                 self.refuse(text)
             }
             Err(error) => self.refuse(format!("it cannot be read: {error}")),
@@ -160,11 +148,7 @@ impl<'js> Walk<'_, 'js> {
         }
         self.spend(2)?;
         self.open.push(object.clone());
-        let result = if object.is_array() {
-            self.array(object)
-        } else {
-            self.object(object)
-        };
+        let result = if object.is_array() { self.array(object) } else { self.object(object) };
         self.open.pop();
         result.map(Some)
     }
@@ -224,17 +208,14 @@ impl<'js> Walk<'_, 'js> {
         let to_json: JsValue<'js> = self.engine(object.get("toJSON"))?;
         let constructor: Option<Object<'js>> = self.engine(object.get("constructor"))?;
         let name: Option<String> = match constructor {
-            Some(constructor) => self
-                .engine(constructor.get::<_, JsValue<'js>>("name"))?
-                .as_string()
-                .and_then(|n| n.to_string().ok()),
+            Some(constructor) => {
+                self.engine(constructor.get::<_, JsValue<'js>>("name"))?.as_string().and_then(|n| n.to_string().ok())
+            }
             None => None,
         };
         let name = name.unwrap_or_else(|| "a class".to_owned());
         if to_json.is_function() {
-            return self.refuse(format!(
-                "an instance of {name} is not plain data; convert it first"
-            ));
+            return self.refuse(format!("an instance of {name} is not plain data; convert it first"));
         }
         const NOT_DATA: &[&str] = &[
             "Map",
@@ -265,9 +246,7 @@ impl<'js> Walk<'_, 'js> {
             "Float64Array",
         ];
         if NOT_DATA.contains(&name.as_str()) {
-            return self.refuse(format!(
-                "an instance of {name} is not JSON; convert it first"
-            ));
+            return self.refuse(format!("an instance of {name} is not JSON; convert it first"));
         }
         Ok(())
     }
@@ -276,9 +255,7 @@ impl<'js> Walk<'_, 'js> {
 fn is_plain_name(key: &str) -> bool {
     !key.is_empty()
         && !key.starts_with(|c: char| c.is_ascii_digit())
-        && key
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')
+        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'$')
 }
 
 fn js_number(number: f64) -> &'static str {

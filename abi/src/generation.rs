@@ -77,14 +77,7 @@ pub struct GenerationSpec {
 impl GenerationSpec {
     /// A package without an entry.
     pub fn new(plugin_id: PluginId, generation: u64, files: Arc<dyn ModuleFiles>) -> Self {
-        Self {
-            plugin_id,
-            generation,
-            files,
-            entry: None,
-            declared: Declared::default(),
-            heap_limit_bytes: None,
-        }
+        Self { plugin_id, generation, files, entry: None, declared: Declared::default(), heap_limit_bytes: None }
     }
 }
 
@@ -183,9 +176,7 @@ impl Registrations {
     pub(crate) fn check_complete(&self, declared: &Declared) -> Result<(), LoadError> {
         let missing = |what: &str, name: &str| {
             Err(LoadError::Registration {
-                message: format!(
-                    "the manifest declares {what} `{name}`, but the entry does not register it"
-                ),
+                message: format!("the manifest declares {what} `{name}`, but the entry does not register it"),
             })
         };
         for name in &declared.tools {
@@ -199,11 +190,7 @@ impl Registrations {
             }
         }
         for (event, enforce) in &declared.hooks {
-            if !self
-                .hooks
-                .iter()
-                .any(|h| h.event == *event && h.enforce == *enforce)
-            {
+            if !self.hooks.iter().any(|h| h.event == *event && h.enforce == *enforce) {
                 return missing("hook", &format!("{event} ({enforce})"));
             }
         }
@@ -236,10 +223,7 @@ impl Registrations {
             write: s.write,
         }));
         for service in wanted.keys().chain(found.keys()).collect::<BTreeSet<_>>() {
-            let (w, f) = (
-                wanted.get(service).copied().unwrap_or(0),
-                found.get(service).copied().unwrap_or(0),
-            );
+            let (w, f) = (wanted.get(service).copied().unwrap_or(0), found.get(service).copied().unwrap_or(0));
             if w != f {
                 return Err(LoadError::Registration {
                     message: format!(
@@ -288,11 +272,7 @@ const UNSETTLED: usize = 1 << (usize::BITS - 1);
 
 impl Home {
     pub(crate) fn new(slot: usize, settled: bool) -> Self {
-        Self(AtomicUsize::new(if settled {
-            slot
-        } else {
-            slot | UNSETTLED
-        }))
+        Self(AtomicUsize::new(if settled { slot } else { slot | UNSETTLED }))
     }
 
     pub(crate) fn slot(&self) -> usize {
@@ -384,13 +364,7 @@ impl Generation {
             return CloseReport::default();
         }
         let (reply, done) = oneshot::channel();
-        self.0.host.send(
-            self.0.home.slot(),
-            Message::Close {
-                key: self.0.key,
-                reply: Some(reply),
-            },
-        );
+        self.0.host.send(self.0.home.slot(), Message::Close { key: self.0.key, reply: Some(reply) });
         done.await.unwrap_or_default()
     }
 }
@@ -398,13 +372,7 @@ impl Generation {
 impl Drop for GenerationInner {
     fn drop(&mut self) {
         if !self.closed.swap(true, Ordering::SeqCst) {
-            self.host.send(
-                self.home.slot(),
-                Message::Close {
-                    key: self.key,
-                    reply: None,
-                },
-            );
+            self.host.send(self.home.slot(), Message::Close { key: self.key, reply: None });
         }
     }
 }

@@ -18,11 +18,7 @@ pub struct HostError {
 impl HostError {
     /// An error named `Error`.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            name: "Error",
-            code: code.into(),
-            message: message.into(),
-        }
+        Self { name: "Error", code: code.into(), message: message.into() }
     }
 }
 

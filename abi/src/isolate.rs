@@ -141,11 +141,7 @@ pub(crate) struct IsolateParts {
 
 impl Isolate {
     pub(crate) fn new(parts: IsolateParts) -> Result<Self, String> {
-        let heap = parts
-            .blueprint
-            .spec
-            .heap_limit_bytes
-            .unwrap_or(parts.sizes.heap);
+        let heap = parts.blueprint.spec.heap_limit_bytes.unwrap_or(parts.sizes.heap);
         let state = Rc::new(State {
             key: parts.blueprint.key,
             epoch: parts.epoch,
@@ -175,27 +171,16 @@ impl Isolate {
         let watched = Rc::clone(&state);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.fence.check())));
         let rejected = Rc::clone(&state);
-        runtime.set_host_promise_rejection_tracker(Some(Box::new(
-            move |ctx, promise, reason, handled| {
-                bindings::track_rejection(&ctx, &rejected, promise, &reason, handled);
-            },
-        )));
-        runtime.set_loader(
-            PackageResolver(state.blueprint.clone()),
-            PackageLoader(state.blueprint.clone()),
-        );
+        runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
+            bindings::track_rejection(&ctx, &rejected, promise, &reason, handled);
+        })));
+        runtime.set_loader(PackageResolver(state.blueprint.clone()), PackageLoader(state.blueprint.clone()));
         let context = Context::custom::<Intrinsics>(&runtime).map_err(internal)?;
         let api = context.with(|ctx| {
-            boot(&ctx, &state)
-                .map_err(|error| format!("the kernel does not start: {}", explain(&ctx, &error)))
+            boot(&ctx, &state).map_err(|error| format!("the kernel does not start: {}", explain(&ctx, &error)))
         });
         // Made before a failure is passed on, so that its parts are dropped in the right order.
-        let mut isolate = Self {
-            state,
-            api: None,
-            context: Some(context),
-            runtime: Some(runtime),
-        };
+        let mut isolate = Self { state, api: None, context: Some(context), runtime: Some(runtime) };
         isolate.api = Some(api?);
         Ok(isolate)
     }
@@ -266,25 +251,13 @@ impl Isolate {
             let running = calls.get(&call)?;
             let context = &running.context;
             let names: Vec<&'static str> = context.fields.iter().map(|(name, _)| *name).collect();
-            let inputs: Vec<String> = context
-                .inputs
-                .iter()
-                .map(|(name, _)| name.clone())
-                .collect();
+            let inputs: Vec<String> = context.inputs.iter().map(|(name, _)| name.clone()).collect();
             let flags = u32::from(context.writable) | (u32::from(context.effects) << 1);
-            (
-                running.deadline,
-                running.cancel.clone(),
-                names,
-                inputs,
-                flags,
-            )
+            (running.deadline, running.cancel.clone(), names, inputs, flags)
         };
         self.turn(call, deadline, Some(cancel), |ctx, api| {
             let start = api.start.clone().restore(ctx)?;
-            start
-                .call::<_, rquickjs::Value<'_>>((call, kind, name, names, inputs, flags))
-                .map(drop)
+            start.call::<_, rquickjs::Value<'_>>((call, kind, name, names, inputs, flags)).map(drop)
         })
     }
 
@@ -294,11 +267,7 @@ impl Isolate {
         operation: u32,
         result: Result<Json, crate::HostError>,
     ) -> Option<(u32, Option<Trip>)> {
-        let Operation {
-            call,
-            resolve,
-            reject,
-        } = self.state.operations.borrow_mut().remove(&operation)?;
+        let Operation { call, resolve, reject } = self.state.operations.borrow_mut().remove(&operation)?;
         let (deadline, cancel) = {
             let mut calls = self.state.calls.borrow_mut();
             let running = calls.get_mut(&call)?;
@@ -308,17 +277,11 @@ impl Isolate {
         let trip = self.turn(call, deadline, Some(cancel), |ctx, _| match result {
             Ok(json) => {
                 let value = crate::to_js::to_js(ctx, &json)?;
-                resolve
-                    .restore(ctx)?
-                    .call::<_, rquickjs::Value<'_>>((value,))
-                    .map(drop)
+                resolve.restore(ctx)?.call::<_, rquickjs::Value<'_>>((value,)).map(drop)
             }
             Err(error) => {
                 let error = bindings::host_error(ctx, &error)?;
-                reject
-                    .restore(ctx)?
-                    .call::<_, rquickjs::Value<'_>>((error,))
-                    .map(drop)
+                reject.restore(ctx)?.call::<_, rquickjs::Value<'_>>((error,)).map(drop)
             }
         });
         Some((call, trip))
@@ -331,11 +294,7 @@ impl Isolate {
             let found = timers.get(&timer)?;
             let (call, every) = (found.call, found.every);
             match every {
-                Some(every) => self
-                    .state
-                    .new_timers
-                    .borrow_mut()
-                    .push((timer, Instant::now() + every)),
+                Some(every) => self.state.new_timers.borrow_mut().push((timer, Instant::now() + every)),
                 None => {
                     timers.remove(&timer);
                 }
@@ -347,11 +306,7 @@ impl Isolate {
             None => (Instant::now() + background, None),
         };
         let trip = self.turn(call, deadline, cancel, |ctx, api| {
-            api.fire
-                .clone()
-                .restore(ctx)?
-                .call::<_, rquickjs::Value<'_>>((timer,))
-                .map(drop)
+            api.fire.clone().restore(ctx)?.call::<_, rquickjs::Value<'_>>((timer,)).map(drop)
         });
         if call == 0 && trip.is_some() {
             self.state.timers.borrow_mut().remove(&timer);
@@ -360,19 +315,9 @@ impl Isolate {
     }
 
     /// Aborts the call's signal, when plugin code has taken it.
-    pub(crate) fn abort(
-        &self,
-        call: u32,
-        name: &str,
-        message: &str,
-        limit: Duration,
-    ) -> Option<Trip> {
+    pub(crate) fn abort(&self, call: u32, name: &str, message: &str, limit: Duration) -> Option<Trip> {
         self.turn(call, Instant::now() + limit, None, |ctx, api| {
-            api.abort
-                .clone()
-                .restore(ctx)?
-                .call::<_, rquickjs::Value<'_>>((call, name, message))
-                .map(drop)
+            api.abort.clone().restore(ctx)?.call::<_, rquickjs::Value<'_>>((call, name, message)).map(drop)
         })
     }
 
@@ -387,10 +332,7 @@ impl Isolate {
             timers.retain(|_, timer| timer.call != call);
         } else {
             // What an entry starts goes on until its generation is closed.
-            timers
-                .values_mut()
-                .filter(|timer| timer.call == call)
-                .for_each(|timer| timer.call = 0);
+            timers.values_mut().filter(|timer| timer.call == call).for_each(|timer| timer.call = 0);
         }
         drop(timers);
         let mut operations = self.state.operations.borrow_mut();
@@ -417,8 +359,7 @@ impl Drop for Isolate {
 }
 
 fn boot<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> rquickjs::Result<Api> {
-    let image = bytecode::host_module("covel:kernel")
-        .map_err(|error| crate::modules::refuse(ctx, &error.0))?;
+    let image = bytecode::host_module("covel:kernel").map_err(|error| crate::modules::refuse(ctx, &error.0))?;
     let (module, evaluated) = bytecode::declare(ctx, &image)?.eval()?;
     evaluated.finish::<()>()?;
     let boot: Function<'js> = module.get("default")?;
@@ -428,22 +369,14 @@ fn boot<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> rquickjs::Result<Api> {
         Ok(Persistent::save(ctx, api.get::<_, Function<'js>>(name)?))
     };
     state.lazy_member.replace(Some(save("lazyMember")?));
-    Ok(Api {
-        start: save("start")?,
-        fire: save("fire")?,
-        abort: save("abort")?,
-    })
+    Ok(Api { start: save("start")?, fire: save("fire")?, abort: save("abort")? })
 }
 
 fn explain(ctx: &Ctx<'_>, error: &rquickjs::Error) -> String {
     if error.is_exception() {
         let thrown = ctx.catch();
         if let Some(exception) = thrown.as_exception() {
-            return format!(
-                "{} {}",
-                exception.message().unwrap_or_default(),
-                exception.stack().unwrap_or_default()
-            );
+            return format!("{} {}", exception.message().unwrap_or_default(), exception.stack().unwrap_or_default());
         }
         return format!("{thrown:?}");
     }

@@ -22,8 +22,7 @@ use crate::{
     generation::{Generation, GenerationInner, GenerationSpec, Home},
     isolate::Sizes,
     limits::{
-        DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, DEFAULT_WORKERS, STUCK_GRACE, WATCHDOG_PERIOD,
-        WORKER_STACK_HEADROOM,
+        DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, DEFAULT_WORKERS, STUCK_GRACE, WATCHDOG_PERIOD, WORKER_STACK_HEADROOM,
     },
     queue::{Message, Queue},
     worker::{Shared, Waiting, Worker, answer},
@@ -84,9 +83,8 @@ impl JsHost {
     /// # Errors
     /// When the system gives no thread.
     pub fn start(options: JsOptions) -> Result<Self, LoadError> {
-        let internal = |error: std::io::Error| LoadError::Internal {
-            message: format!("the plugin host does not start: {error}"),
-        };
+        let internal =
+            |error: std::io::Error| LoadError::Internal { message: format!("the plugin host does not start: {error}") };
         let mut own_runtime = None;
         let handle = match options.runtime.or_else(|| Handle::try_current().ok()) {
             Some(handle) => handle,
@@ -101,17 +99,11 @@ impl JsHost {
             }
         };
         let slots = (0..options.workers.max(1))
-            .map(|_| WorkerSlot {
-                queue: Arc::default(),
-                shared: Mutex::new(Shared::new()),
-            })
+            .map(|_| WorkerSlot { queue: Arc::default(), shared: Mutex::new(Shared::new()) })
             .collect();
         let pool = Arc::new(Pool {
             slots,
-            sizes: Sizes {
-                heap: options.heap_limit_bytes,
-                stack: options.stack_limit_bytes,
-            },
+            sizes: Sizes { heap: options.heap_limit_bytes, stack: options.stack_limit_bytes },
             handle,
             stop: AtomicBool::new(false),
             replaced: AtomicU64::new(0),
@@ -124,10 +116,7 @@ impl JsHost {
         for index in 0..pool.slots.len() {
             pool.spawn(index).map_err(internal)?;
         }
-        thread::Builder::new()
-            .name("covel-js-watch".into())
-            .spawn(move || watch(&pool))
-            .map_err(internal)?;
+        thread::Builder::new().name("covel-js-watch".into()).spawn(move || watch(&pool)).map_err(internal)?;
         Ok(host)
     }
 
@@ -141,10 +130,7 @@ impl JsHost {
         let workers = self.0.pool.slots.len();
         let inner = GenerationInner {
             key,
-            home: Home::new(
-                usize::try_from(key).unwrap_or(0) % workers,
-                spec.entry.is_some(),
-            ),
+            home: Home::new(usize::try_from(key).unwrap_or(0) % workers, spec.entry.is_some()),
             spec: Arc::new(spec),
             images: Arc::new(Mutex::new(HashMap::new())),
             registered: Arc::new(OnceLock::new()),
@@ -152,13 +138,7 @@ impl JsHost {
             host: Arc::clone(&self.0),
         };
         let (reply, loaded) = oneshot::channel();
-        self.0.send(
-            inner.home.slot(),
-            Message::Load {
-                blueprint: inner.blueprint(),
-                reply,
-            },
-        );
+        self.0.send(inner.home.slot(), Message::Load { blueprint: inner.blueprint(), reply });
         // A caller that stops waiting drops `inner`, which closes what was loaded.
         match loaded.await {
             Ok(Ok(())) => Ok(Generation(Arc::new(inner))),
@@ -177,18 +157,13 @@ impl JsHost {
         let mut per_worker: Vec<Vec<Message>> = Vec::new();
         per_worker.resize_with(pool.slots.len(), Vec::new);
         // Calls that are bound to a worker first; those that may still choose then see how busy each is.
-        let (settled, free): (Vec<Call>, Vec<Call>) = batch
-            .into_iter()
-            .partition(|call| call.generation.0.home.is_settled());
+        let (settled, free): (Vec<Call>, Vec<Call>) =
+            batch.into_iter().partition(|call| call.generation.0.home.is_settled());
         for call in settled.into_iter().chain(free) {
             let generation = &call.generation.0;
             if generation.closed.load(Ordering::SeqCst) || pool.stop.load(Ordering::SeqCst) {
-                let _ = call.reply.send((
-                    call.tag,
-                    Err(CallError::Load {
-                        message: "the generation is closed".into(),
-                    }),
-                ));
+                let _ =
+                    call.reply.send((call.tag, Err(CallError::Load { message: "the generation is closed".into() })));
                 continue;
             }
             let slot = self.place(generation, &per_worker);
@@ -223,26 +198,10 @@ impl JsHost {
     /// See [`CallError`].
     pub async fn call(&self, request: CallRequest) -> Result<CallOutput, CallError> {
         let (reply, mut answers) = mpsc::unbounded_channel();
-        let CallRequest {
-            generation,
-            target,
-            context,
-            host,
-            limits,
-            cancel,
-        } = request;
+        let CallRequest { generation, target, context, host, limits, cancel } = request;
         let cancel = cancel.child_token();
         let guard = cancel.clone().drop_guard();
-        self.submit(vec![Call {
-            generation,
-            target,
-            context,
-            host,
-            limits,
-            cancel,
-            tag: 0,
-            reply,
-        }]);
+        self.submit(vec![Call { generation, target, context, host, limits, cancel, tag: 0, reply }]);
         let answer = answers.recv().await;
         drop(guard.disarm());
         answer.map_or(Err(CallError::WorkerLost), |(_, result)| result)
@@ -251,13 +210,7 @@ impl JsHost {
     /// Heap bytes in use by a generation's isolate; `None` when it has none at present.
     pub async fn heap_used(&self, generation: &Generation) -> Option<u64> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(
-            generation.0.home.slot(),
-            Message::Memory {
-                key: generation.0.key,
-                reply,
-            },
-        );
+        self.0.send(generation.0.home.slot(), Message::Memory { key: generation.0.key, reply });
         answer.await.ok().flatten()
     }
 
@@ -309,12 +262,8 @@ impl Pool {
         let Some(slot) = self.slots.get(index) else {
             return Ok(());
         };
-        let (queue, shared, handle, sizes) = (
-            Arc::clone(&slot.queue),
-            Arc::clone(&slot.shared.lock()),
-            self.handle.clone(),
-            self.sizes,
-        );
+        let (queue, shared, handle, sizes) =
+            (Arc::clone(&slot.queue), Arc::clone(&slot.shared.lock()), self.handle.clone(), self.sizes);
         thread::Builder::new()
             .name(format!("covel-js-{index}"))
             .stack_size(sizes.stack + WORKER_STACK_HEADROOM)
@@ -338,10 +287,7 @@ fn watch(pool: &Arc<Pool>) {
                 std::mem::replace(&mut *shared, Shared::new())
             };
             pool.replaced.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(
-                worker = index,
-                "a worker stuck in a native builtin is replaced"
-            );
+            tracing::warn!(worker = index, "a worker stuck in a native builtin is replaced");
             let culprit = stuck.running.load(Ordering::Relaxed);
             let waiting: Vec<_> = stuck.waiting.lock().drain().collect();
             if let Err(error) = pool.spawn(index) {
@@ -349,9 +295,9 @@ fn watch(pool: &Arc<Pool>) {
             }
             for (id, waiting) in waiting {
                 let error = match &waiting {
-                    Waiting::Call { limit, .. } if u64::from(id) == culprit => CallError::Timeout {
-                        limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
-                    },
+                    Waiting::Call { limit, .. } if u64::from(id) == culprit => {
+                        CallError::Timeout { limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX) }
+                    }
                     _ => CallError::WorkerLost,
                 };
                 answer(waiting, Err(error));
@@ -386,11 +332,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_batch_of_code_without_an_entry_spreads_it_and_later_ones_do_not_move_it() {
-        let host = JsHost::start(JsOptions {
-            workers: 2,
-            ..JsOptions::default()
-        })
-        .unwrap();
+        let host = JsHost::start(JsOptions { workers: 2, ..JsOptions::default() }).unwrap();
         let mut generations = Vec::new();
         for _ in 0..8 {
             generations.push(load(&host, false).await);
@@ -415,11 +357,7 @@ mod tests {
 
     #[tokio::test]
     async fn code_with_an_entry_stays_where_it_was_loaded() {
-        let host = JsHost::start(JsOptions {
-            workers: 2,
-            ..JsOptions::default()
-        })
-        .unwrap();
+        let host = JsHost::start(JsOptions { workers: 2, ..JsOptions::default() }).unwrap();
         let generation = load(&host, true).await;
         let home = generation.0.home.slot();
         let mut lopsided = [Vec::new(), Vec::new()];

@@ -26,8 +26,8 @@ mod worker;
 pub use call::{Call, CallContext, CallError, CallLimits, CallOutput, CallTarget};
 pub use error::LoadError;
 pub use generation::{
-    ActionInfo, CloseReport, Declared, DeclaredService, Generation, GenerationSpec, HookInfo,
-    ModuleFiles, Registrations, ServiceInfo, ToolInfo,
+    ActionInfo, CloseReport, Declared, DeclaredService, Generation, GenerationSpec, HookInfo, ModuleFiles,
+    Registrations, ServiceInfo, ToolInfo,
 };
 pub use host::{CallHost, DataRow, HostError, HostRequest, LogLevel};
 pub use js_host::{CallRequest, JsHost, JsOptions};

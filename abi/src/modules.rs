@@ -36,47 +36,30 @@ pub(crate) struct PackageResolver(pub(crate) Blueprint);
 
 impl PackageResolver {
     fn file_of<'a>(&self, module: &'a str) -> Option<&'a str> {
-        module
-            .strip_prefix(self.0.spec.plugin_id.as_str())?
-            .strip_prefix('/')
+        module.strip_prefix(self.0.spec.plugin_id.as_str())?.strip_prefix('/')
     }
 
     fn find(&self, ctx: &Ctx<'_>, importer: &str, specifier: &str, path: &str) -> Result<String> {
-        let extension = path
-            .rsplit_once('/')
-            .map_or(path, |(_, file)| file)
-            .rsplit_once('.')
-            .map(|(_, extension)| extension);
+        let extension =
+            path.rsplit_once('/').map_or(path, |(_, file)| file).rsplit_once('.').map(|(_, extension)| extension);
         if self.0.spec.files.read(path).is_none() {
             let near = EXTENSIONS
                 .iter()
-                .flat_map(|e| {
-                    [
-                        format!("{path}.{e}"),
-                        format!("{path}/index.{e}"),
-                        swap_extension(path, e),
-                    ]
-                })
+                .flat_map(|e| [format!("{path}.{e}"), format!("{path}/index.{e}"), swap_extension(path, e)])
                 .find(|candidate| candidate != path && self.0.spec.files.read(candidate).is_some());
             let hint = match near {
-                Some(near) => format!(
-                    "; did you mean {near}? Imports name real files, with their real suffix"
-                ),
+                Some(near) => format!("; did you mean {near}? Imports name real files, with their real suffix"),
                 None => String::new(),
             };
             return Err(refuse(
                 ctx,
-                &format!(
-                    "{importer}: cannot import `{specifier}`: the package has no file {path}{hint}"
-                ),
+                &format!("{importer}: cannot import `{specifier}`: the package has no file {path}{hint}"),
             ));
         }
         if !extension.is_some_and(|e| EXTENSIONS.contains(&e)) {
             return Err(refuse(
                 ctx,
-                &format!(
-                    "{importer}: cannot import `{specifier}`: modules end in .js, .mjs, .ts or .mts"
-                ),
+                &format!("{importer}: cannot import `{specifier}`: modules end in .js, .mjs, .ts or .mts"),
             ));
         }
         Ok(format!("{}/{path}", self.0.spec.plugin_id))
@@ -84,10 +67,7 @@ impl PackageResolver {
 }
 
 fn swap_extension(path: &str, extension: &str) -> String {
-    path.rsplit_once('.').map_or_else(
-        || path.to_owned(),
-        |(stem, _)| format!("{stem}.{extension}"),
-    )
+    path.rsplit_once('.').map_or_else(|| path.to_owned(), |(stem, _)| format!("{stem}.{extension}"))
 }
 
 /// Joins a relative specifier to the folder of its importer; `None` when it leaves the package.
@@ -127,24 +107,16 @@ impl Resolver for PackageResolver {
             if let Some(path) = name.strip_prefix(PACKAGE) {
                 return self.find(ctx, "the manifest", path, path);
             }
-            let name = name
-                .strip_prefix("./")
-                .map_or_else(|| name.to_owned(), |rest| format!("covel:{rest}"));
+            let name = name.strip_prefix("./").map_or_else(|| name.to_owned(), |rest| format!("covel:{rest}"));
             return match builtin::source(&name) {
                 Some(_) => Ok(name),
-                None => Err(refuse(
-                    ctx,
-                    &format!("{base}: there is no host module `{name}`"),
-                )),
+                None => Err(refuse(ctx, &format!("{base}: there is no host module `{name}`"))),
             };
         };
         if name.starts_with("./") || name.starts_with("../") || name == "." || name == ".." {
             return match join(importer, name) {
                 Some(path) => self.find(ctx, importer, name, &path),
-                None => Err(refuse(
-                    ctx,
-                    &format!("{importer}: cannot import `{name}`: it leaves the package"),
-                )),
+                None => Err(refuse(ctx, &format!("{importer}: cannot import `{name}`: it leaves the package"))),
             };
         }
         if let Some(module) = builtin::importable(name) {
@@ -171,10 +143,7 @@ impl Loader for PackageLoader {
         _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
         let spec = &self.0.spec;
-        let Some(path) = name
-            .strip_prefix(spec.plugin_id.as_str())
-            .and_then(|rest| rest.strip_prefix('/'))
-        else {
+        let Some(path) = name.strip_prefix(spec.plugin_id.as_str()).and_then(|rest| rest.strip_prefix('/')) else {
             let image = bytecode::host_module(name).map_err(|error| refuse(ctx, &error.0))?;
             return bytecode::declare(ctx, &image);
         };
@@ -182,13 +151,10 @@ impl Loader for PackageLoader {
         let image = match known {
             Some(image) => image,
             None => {
-                let bytes: Arc<[u8]> = spec
-                    .files
-                    .read(path)
-                    .ok_or_else(|| refuse(ctx, &format!("the package has no file {path}")))?;
+                let bytes: Arc<[u8]> =
+                    spec.files.read(path).ok_or_else(|| refuse(ctx, &format!("the package has no file {path}")))?;
                 let source = source_text(path, &bytes).map_err(|message| refuse(ctx, &message))?;
-                let image =
-                    bytecode::compile(name, &source).map_err(|error| refuse(ctx, &error.0))?;
+                let image = bytecode::compile(name, &source).map_err(|error| refuse(ctx, &error.0))?;
                 self.0.images.lock().insert(path.to_owned(), image.clone());
                 image
             }
@@ -204,8 +170,8 @@ fn source_text(path: &str, bytes: &[u8]) -> std::result::Result<String, String> 
     if bytes.len() > MAX_MODULE_BYTES {
         return Err(format!("{path}: larger than {MAX_MODULE_BYTES} bytes"));
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| format!("{path}: not UTF-8 text (byte {})", error.valid_up_to()))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| format!("{path}: not UTF-8 text (byte {})", error.valid_up_to()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if path.ends_with(".ts") || path.ends_with(".mts") {
         return covel_strip::strip(text).map_err(|error| format!("{path}:{error}"));

@@ -23,30 +23,12 @@ use crate::{
 
 /// What a worker is told.
 pub(crate) enum Message {
-    Load {
-        blueprint: Blueprint,
-        reply: oneshot::Sender<Result<(), LoadError>>,
-    },
+    Load { blueprint: Blueprint, reply: oneshot::Sender<Result<(), LoadError>> },
     Call(Box<Call>),
-    HostDone {
-        key: u64,
-        epoch: u64,
-        operation: u32,
-        result: Result<Json, HostError>,
-    },
-    Cancel {
-        key: u64,
-        epoch: u64,
-        call: u32,
-    },
-    Close {
-        key: u64,
-        reply: Option<oneshot::Sender<CloseReport>>,
-    },
-    Memory {
-        key: u64,
-        reply: oneshot::Sender<Option<u64>>,
-    },
+    HostDone { key: u64, epoch: u64, operation: u32, result: Result<Json, HostError> },
+    Cancel { key: u64, epoch: u64, call: u32 },
+    Close { key: u64, reply: Option<oneshot::Sender<CloseReport>> },
+    Memory { key: u64, reply: oneshot::Sender<Option<u64>> },
 }
 
 /// The queue of a slot.
@@ -100,14 +82,8 @@ impl Queue {
             match until {
                 None => self.ready.wait(&mut messages),
                 Some(until) => {
-                    if self.ready.wait_until(&mut messages, until).timed_out()
-                        && messages.is_empty()
-                    {
-                        return if pulse.abandoned() || self.stopped() {
-                            Popped::Stop
-                        } else {
-                            Popped::Due
-                        };
+                    if self.ready.wait_until(&mut messages, until).timed_out() && messages.is_empty() {
+                        return if pulse.abandoned() || self.stopped() { Popped::Stop } else { Popped::Due };
                     }
                 }
             }
@@ -130,19 +106,12 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            started: Instant::now(),
-            due: AtomicU64::new(0),
-            abandoned: AtomicBool::new(false),
-        })
+        Arc::new(Self { started: Instant::now(), due: AtomicU64::new(0), abandoned: AtomicBool::new(false) })
     }
 
     pub(crate) fn enter(&self, deadline: Instant) {
         let nanos = deadline.saturating_duration_since(self.started).as_nanos();
-        self.due.store(
-            u64::try_from(nanos).unwrap_or(u64::MAX).max(1),
-            Ordering::Release,
-        );
+        self.due.store(u64::try_from(nanos).unwrap_or(u64::MAX).max(1), Ordering::Release);
     }
 
     pub(crate) fn leave(&self) {

@@ -17,23 +17,17 @@ use crate::{
 
 pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>) -> Result<()> {
     let shared = Rc::clone(state);
-    let register = Function::new(
-        ctx.clone(),
-        move |c: Ctx<'js>, kind: String, name: String, details: JsValue<'js>| {
+    let register =
+        Function::new(ctx.clone(), move |c: Ctx<'js>, kind: String, name: String, details: JsValue<'js>| {
             fenced(&c, || {
-                let details = from_js::from_js(&c, details, MAX_HOST_ARGUMENT_BYTES)
-                    .unwrap_or_else(|_| Json::null());
+                let details = from_js::from_js(&c, details, MAX_HOST_ARGUMENT_BYTES).unwrap_or_else(|_| Json::null());
                 add(&shared, &kind, &name, details.value()).map_err(|message| {
                     // Kept as well: an entry that catches the error does not load either.
-                    shared
-                        .registration_error
-                        .borrow_mut()
-                        .get_or_insert_with(|| message.clone());
+                    shared.registration_error.borrow_mut().get_or_insert_with(|| message.clone());
                     throw(&c, &HostError::new("plugin_registration_invalid", message))
                 })
             })
-        },
-    )?;
+        })?;
     host.set("register", register)
 }
 
@@ -42,9 +36,7 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
     let declared = &state.blueprint.spec.declared;
     let mut all = state.registrations.borrow_mut();
     if all.len() >= MAX_REGISTRATIONS {
-        return Err(format!(
-            "an entry registers at most {MAX_REGISTRATIONS} things"
-        ));
+        return Err(format!("an entry registers at most {MAX_REGISTRATIONS} things"));
     }
     let undeclared = |what: &str, list: &str| {
         Err(format!(
@@ -52,12 +44,7 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
             name.replace('\0', " ")
         ))
     };
-    let twice = |what: &str| {
-        Err(format!(
-            "the entry registers {what} `{}` twice",
-            name.replace('\0', " ")
-        ))
-    };
+    let twice = |what: &str| Err(format!("the entry registers {what} `{}` twice", name.replace('\0', " ")));
     match kind {
         "tool" => {
             if !declared.tools.iter().any(|n| n == name) {
@@ -69,9 +56,7 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
             all.tools.push(ToolInfo {
                 name: name.to_owned(),
                 description: member(details, "description").unwrap_or_default(),
-                json_schema: Json::from_value(
-                    details.get("jsonSchema").cloned().unwrap_or(Value::Null),
-                ),
+                json_schema: Json::from_value(details.get("jsonSchema").cloned().unwrap_or(Value::Null)),
             });
         }
         "rpc" => {
@@ -90,9 +75,7 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
         "service" => {
             let contract = member(details, "contract").unwrap_or_default();
             if !covel_graph::ids::is_contract_id(&contract) {
-                return Err(format!(
-                    "service `{name}`: `{contract}` is not a contract (`<name>@<major>`)"
-                ));
+                return Err(format!("service `{name}`: `{contract}` is not a contract (`<name>@<major>`)"));
             }
             if !declared.services.iter().any(|s| s.contract == contract) {
                 return Err(format!(
@@ -106,23 +89,13 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
                 name: name.to_owned(),
                 contract,
                 description: member(details, "description"),
-                model_facing: details
-                    .get("modelFacing")
-                    .and_then(Value::as_bool)
-                    .unwrap_or(false),
+                model_facing: details.get("modelFacing").and_then(Value::as_bool).unwrap_or(false),
                 write: member(details, "access").as_deref() == Some("write"),
             });
         }
         "extension" => {
-            let (point, id) = (
-                member(details, "point").unwrap_or_default(),
-                member(details, "id").unwrap_or_default(),
-            );
-            if !declared
-                .extensions
-                .iter()
-                .any(|(p, i)| *p == point && *i == id)
-            {
+            let (point, id) = (member(details, "point").unwrap_or_default(), member(details, "id").unwrap_or_default());
+            if !declared.extensions.iter().any(|(p, i)| *p == point && *i == id) {
                 return undeclared("extension", "extensions");
             }
             if all.extensions.iter().any(|(p, i)| *p == point && *i == id) {
@@ -131,15 +104,9 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
             all.extensions.push((point, id));
         }
         "hook" => {
-            let (event, enforce) = (
-                member(details, "event").unwrap_or_default(),
-                member(details, "enforce").unwrap_or_default(),
-            );
-            if !declared
-                .hooks
-                .iter()
-                .any(|(e, f)| *e == event && *f == enforce)
-            {
+            let (event, enforce) =
+                (member(details, "event").unwrap_or_default(), member(details, "enforce").unwrap_or_default());
+            if !declared.hooks.iter().any(|(e, f)| *e == event && *f == enforce) {
                 return Err(format!(
                     "the entry registers a hook on `{event}` with enforce `{enforce}`, which `contributes.hooks` does not declare"
                 ));
@@ -150,10 +117,7 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
                 enforce,
                 index,
                 timeout_ms: details.get("timeoutMs").and_then(Value::as_u64),
-                has_match: details
-                    .get("hasMatch")
-                    .and_then(Value::as_bool)
-                    .unwrap_or(false),
+                has_match: details.get("hasMatch").and_then(Value::as_bool).unwrap_or(false),
             });
             return Ok(index);
         }
@@ -171,12 +135,7 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
                 return Err("the entry calls registerWires twice".to_owned());
             }
             for (kind, ids) in details.as_object().into_iter().flatten() {
-                for id in ids
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                {
+                for id in ids.as_array().into_iter().flatten().filter_map(Value::as_str) {
                     if !declared.wires.iter().any(|w| w == id) {
                         return Err(format!(
                             "the entry registers wire `{id}`, which `contributes.wires` does not declare"

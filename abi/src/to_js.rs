@@ -6,9 +6,7 @@
 use std::rc::Rc;
 
 use covel_graph::Json;
-use rquickjs::{
-    Array, Ctx, IntoAtom, Object, String as JsString, Value as JsValue, object::Property,
-};
+use rquickjs::{Array, Ctx, IntoAtom, Object, String as JsString, Value as JsValue, object::Property};
 
 use crate::{
     document::{Document, Flat},
@@ -19,31 +17,14 @@ use crate::{
 /// Converts a whole document.
 pub(crate) fn to_js<'js>(ctx: &Ctx<'js>, json: &Json) -> rquickjs::Result<JsValue<'js>> {
     let document = Document::of(json);
-    Writer {
-        ctx,
-        document: &document,
-        lazy: None,
-    }
-    .value(0, 0)
-    .map(|(value, _)| value)
+    Writer { ctx, document: &document, lazy: None }.value(0, 0).map(|(value, _)| value)
 }
 
 /// Converts a document for a call, leaving large parts for when they are read.
-pub(crate) fn to_js_lazy<'js>(
-    ctx: &Ctx<'js>,
-    state: &State,
-    call: u32,
-    json: &Json,
-) -> rquickjs::Result<JsValue<'js>> {
+pub(crate) fn to_js_lazy<'js>(ctx: &Ctx<'js>, state: &State, call: u32, json: &Json) -> rquickjs::Result<JsValue<'js>> {
     let document = Document::of(json);
     if document.len() < LAZY_DOCUMENT_NODES {
-        return Writer {
-            ctx,
-            document: &document,
-            lazy: None,
-        }
-        .value(0, 0)
-        .map(|(value, _)| value);
+        return Writer { ctx, document: &document, lazy: None }.value(0, 0).map(|(value, _)| value);
     }
     let document = Rc::new(document);
     let kept = match state.calls.borrow_mut().get_mut(&call) {
@@ -52,13 +33,7 @@ pub(crate) fn to_js_lazy<'js>(
             u32::try_from(running.documents.len() - 1).unwrap_or(u32::MAX)
         }
         None => {
-            return Writer {
-                ctx,
-                document: &document,
-                lazy: None,
-            }
-            .value(0, 0)
-            .map(|(value, _)| value);
+            return Writer { ctx, document: &document, lazy: None }.value(0, 0).map(|(value, _)| value);
         }
     };
     node_to_js(ctx, state, call, &document, kept, 0)
@@ -74,29 +49,16 @@ pub(crate) fn node_to_js<'js>(
     at: usize,
 ) -> rquickjs::Result<JsValue<'js>> {
     let lazy = match state.lazy_member.borrow().clone() {
-        Some(define) => Some(Lazy {
-            define: define.restore(ctx)?,
-            call,
-            kept,
-        }),
+        Some(define) => Some(Lazy { define: define.restore(ctx)?, call, kept }),
         None => None,
     };
-    Writer {
-        ctx,
-        document,
-        lazy,
-    }
-    .value(at, 0)
-    .map(|(value, _)| value)
+    Writer { ctx, document, lazy }.value(at, 0).map(|(value, _)| value)
 }
 
 /// Sets an ordinary own property, whatever its name (`__proto__` included).
 fn define<'js>(object: &Object<'js>, key: &str, value: JsValue<'js>) -> rquickjs::Result<()> {
     if key == "__proto__" {
-        return object.prop(
-            key,
-            Property::from(value).writable().enumerable().configurable(),
-        );
+        return object.prop(key, Property::from(value).writable().enumerable().configurable());
     }
     object.set(key.into_atom(object.ctx())?, value)
 }
@@ -117,10 +79,7 @@ impl<'js> Writer<'_, 'js> {
     /// The value at a node and the index after it.
     fn value(&self, at: usize, depth: usize) -> rquickjs::Result<(JsValue<'js>, usize)> {
         if depth > MAX_JSON_DEPTH {
-            return Err(rquickjs::Exception::throw_range(
-                self.ctx,
-                "the document is nested too deeply",
-            ));
+            return Err(rquickjs::Exception::throw_range(self.ctx, "the document is nested too deeply"));
         }
         let next = at + 1;
         Ok(match self.document.node(at) {
@@ -132,10 +91,9 @@ impl<'js> Writer<'_, 'js> {
                 Err(_) => (JsValue::new_float(self.ctx.clone(), n as f64), next),
             },
             Flat::Float(n) => (JsValue::new_number(self.ctx.clone(), n), next),
-            Flat::Text { start, len } => (
-                JsString::from_str(self.ctx.clone(), self.document.text(start, len))?.into_value(),
-                next,
-            ),
+            Flat::Text { start, len } => {
+                (JsString::from_str(self.ctx.clone(), self.document.text(start, len))?.into_value(), next)
+            }
             Flat::Array { len, .. } => {
                 let array = Array::new(self.ctx.clone())?;
                 let mut at = next;
@@ -181,9 +139,7 @@ impl<'js> Writer<'_, 'js> {
     }
 
     fn defer(&self, at: usize) -> Option<&Lazy<'js>> {
-        self.lazy
-            .as_ref()
-            .filter(|_| self.document.span(at) >= LAZY_MEMBER_NODES)
+        self.lazy.as_ref().filter(|_| self.document.span(at) >= LAZY_MEMBER_NODES)
     }
 
     fn defer_member(
@@ -193,7 +149,6 @@ impl<'js> Writer<'_, 'js> {
         key: impl rquickjs::IntoJs<'js>,
         at: usize,
     ) -> rquickjs::Result<()> {
-        lazy.define
-            .call::<_, ()>((target.clone(), key, lazy.call, lazy.kept, at))
+        lazy.define.call::<_, ()>((target.clone(), key, lazy.call, lazy.kept, at))
     }
 }

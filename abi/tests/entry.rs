@@ -22,36 +22,22 @@ export default (covel) => {
 };"#;
 
 fn dice() -> Declared {
-    Declared {
-        tools: vec!["roll".into()],
-        actions: vec!["reset".into()],
-        ..Declared::default()
-    }
+    Declared { tools: vec!["roll".into()], actions: vec!["reset".into()], ..Declared::default() }
 }
 
 #[tokio::test]
 async fn tools_and_actions_are_registered_and_called() {
     let host = host();
-    let generation = load_entry(&host, dice(), &[("entry.js", DICE)])
-        .await
-        .unwrap();
+    let generation = load_entry(&host, dice(), &[("entry.js", DICE)]).await.unwrap();
     assert_eq!(generation.tools().len(), 1);
     assert_eq!(generation.tools()[0].description, "Rolls dice");
     assert_eq!(
         generation.tools()[0].json_schema.value(),
         &json!({"type": "object", "properties": {"sides": {"type": "integer", "minimum": 2, "maximum": 9_007_199_254_740_991_i64}, "label": {"type": "string"}}, "required": ["sides"]})
     );
-    assert_eq!(
-        generation.actions()[0].description.as_deref(),
-        Some("Resets")
-    );
+    assert_eq!(generation.actions()[0].description.as_deref(), Some("Resets"));
 
-    let mut call = request(
-        &generation,
-        CallTarget::Tool {
-            name: "roll".into(),
-        },
-    );
+    let mut call = request(&generation, CallTarget::Tool { name: "roll".into() });
     call.context.fields = vec![("pluginId", json!("p").into())];
     call.context.argument = Some(json!({"sides": 6}).into());
     assert_eq!(
@@ -59,60 +45,26 @@ async fn tools_and_actions_are_registered_and_called() {
         json!({"kind": "covel.tool-result", "content": {"rolled": 1, "by": "p"}, "pendingProposals": []})
     );
 
-    let mut call = request(
-        &generation,
-        CallTarget::Rpc {
-            action: "reset".into(),
-        },
-    );
+    let mut call = request(&generation, CallTarget::Rpc { action: "reset".into() });
     call.context.fields = vec![("sessionId", json!("s").into())];
     call.context.argument = Some(json!([1]).into());
-    assert_eq!(
-        run(&host, call).await.unwrap(),
-        json!({"got": [1], "session": "s"})
-    );
+    assert_eq!(run(&host, call).await.unwrap(), json!({"got": [1], "session": "s"}));
 }
 
 #[tokio::test]
 async fn bad_tool_arguments_are_named() {
     let host = host();
-    let generation = load_entry(&host, dice(), &[("entry.js", DICE)])
-        .await
-        .unwrap();
-    let mut call = request(
-        &generation,
-        CallTarget::Tool {
-            name: "roll".into(),
-        },
-    );
+    let generation = load_entry(&host, dice(), &[("entry.js", DICE)]).await.unwrap();
+    let mut call = request(&generation, CallTarget::Tool { name: "roll".into() });
     call.context.argument = Some(json!({"sides": 1, "label": "7"}).into());
     match run(&host, call).await {
-        Err(CallError::Thrown {
-            name,
-            code,
-            details,
-            ..
-        }) => {
-            assert_eq!(
-                (name.as_str(), code.as_deref()),
-                ("ToolValidationError", Some("VALIDATION_ERROR"))
-            );
+        Err(CallError::Thrown { name, code, details, .. }) => {
+            assert_eq!((name.as_str(), code.as_deref()), ("ToolValidationError", Some("VALIDATION_ERROR")));
             let details = details.unwrap();
-            let paths: Vec<_> = details
-                .value()
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|d| d["path"].as_str().unwrap())
-                .collect();
+            let paths: Vec<_> =
+                details.value().as_array().unwrap().iter().map(|d| d["path"].as_str().unwrap()).collect();
             assert_eq!(paths, ["sides", "label"]);
-            assert!(
-                details.value()[0]["message"]
-                    .as_str()
-                    .unwrap()
-                    .contains(">=2"),
-                "{details:?}"
-            );
+            assert!(details.value()[0]["message"].as_str().unwrap().contains(">=2"), "{details:?}");
         }
         other => panic!("{other:?}"),
     }
@@ -131,135 +83,55 @@ async fn registrations_and_declarations_match_both_ways() {
             "covel.registerService({{name: '{name}', contract: '{contract}', input: {{parse: (x) => x}}, output: {{parse: (x) => x}}, handler() {{}} {more}}});"
         )
     };
-    let declared_service = |contract: &str| DeclaredService {
-        contract: contract.into(),
-        model_facing: false,
-        write: false,
-    };
+    let declared_service =
+        |contract: &str| DeclaredService { contract: contract.into(), model_facing: false, write: false };
     let none = Declared::default;
     let cases: Vec<(String, Declared, &str)> = vec![
         (tool("a"), none(), "tool `a`"),
-        (
-            String::new(),
-            Declared {
-                tools: vec!["a".into()],
-                ..none()
-            },
-            "tool `a`",
-        ),
-        (
-            tool("a") + &tool("a"),
-            Declared {
-                tools: vec!["a".into()],
-                ..none()
-            },
-            "tool `a` twice",
-        ),
-        (
-            "covel.registerRpc('x', () => 1)".into(),
-            none(),
-            "action `x`",
-        ),
-        (
-            String::new(),
-            Declared {
-                actions: vec!["x".into()],
-                ..none()
-            },
-            "action `x`",
-        ),
-        (
-            "covel.on('TurnStart', () => {})".into(),
-            none(),
-            "hook on `TurnStart`",
-        ),
+        (String::new(), Declared { tools: vec!["a".into()], ..none() }, "tool `a`"),
+        (tool("a") + &tool("a"), Declared { tools: vec!["a".into()], ..none() }, "tool `a` twice"),
+        ("covel.registerRpc('x', () => 1)".into(), none(), "action `x`"),
+        (String::new(), Declared { actions: vec!["x".into()], ..none() }, "action `x`"),
+        ("covel.on('TurnStart', () => {})".into(), none(), "hook on `TurnStart`"),
         (
             "covel.on('TurnStart', () => {}, {enforce: 'pre'})".into(),
-            Declared {
-                hooks: vec![("TurnStart".into(), "normal".into())],
-                ..none()
-            },
+            Declared { hooks: vec![("TurnStart".into(), "normal".into())], ..none() },
             "enforce `pre`",
         ),
         (
             String::new(),
-            Declared {
-                hooks: vec![("TurnStart".into(), "normal".into())],
-                ..none()
-            },
+            Declared { hooks: vec![("TurnStart".into(), "normal".into())], ..none() },
             "TurnStart (normal)",
         ),
+        ("covel.provideExtension('prompt.segment@1', 'a', {handler() {}})".into(), none(), "prompt.segment@1 a"),
         (
-            "covel.provideExtension('prompt.segment@1', 'a', {handler() {}})".into(),
-            none(),
+            String::new(),
+            Declared { extensions: vec![("prompt.segment@1".into(), "a".into())], ..none() },
             "prompt.segment@1 a",
         ),
-        (
-            String::new(),
-            Declared {
-                extensions: vec![("prompt.segment@1".into(), "a".into())],
-                ..none()
-            },
-            "prompt.segment@1 a",
-        ),
-        (
-            "covel.registerFormValidator('f', () => {})".into(),
-            none(),
-            "form validator `f`",
-        ),
-        (
-            String::new(),
-            Declared {
-                forms: vec!["f".into()],
-                ..none()
-            },
-            "form validator `f`",
-        ),
-        (
-            "covel.registerWires({image: [{id: 'w', generate() {}}]})".into(),
-            none(),
-            "wire `w`",
-        ),
-        (
-            String::new(),
-            Declared {
-                wires: vec!["w".into()],
-                ..none()
-            },
-            "wire `w`",
-        ),
+        ("covel.registerFormValidator('f', () => {})".into(), none(), "form validator `f`"),
+        (String::new(), Declared { forms: vec!["f".into()], ..none() }, "form validator `f`"),
+        ("covel.registerWires({image: [{id: 'w', generate() {}}]})".into(), none(), "wire `w`"),
+        (String::new(), Declared { wires: vec!["w".into()], ..none() }, "wire `w`"),
         (service("s", "a.b@1", ""), none(), "contract `a.b@1`"),
         (
             String::new(),
-            Declared {
-                services: vec![declared_service("a.b@1")],
-                ..none()
-            },
+            Declared { services: vec![declared_service("a.b@1")], ..none() },
             "1 and the entry registers 0",
         ),
         (
             service("s", "a.b@1", "") + &service("t", "a.b@1", ""),
-            Declared {
-                services: vec![declared_service("a.b@1")],
-                ..none()
-            },
+            Declared { services: vec![declared_service("a.b@1")], ..none() },
             "1 and the entry registers 2",
         ),
         (
             service("s", "a.b@1", ", modelFacing: true"),
-            Declared {
-                services: vec![declared_service("a.b@1")],
-                ..none()
-            },
+            Declared { services: vec![declared_service("a.b@1")], ..none() },
             "a.b@1",
         ),
         (service("s", "A@0", ""), none(), "not a contract"),
         // Catching the refusal does not help.
-        (
-            format!("try {{ {} }} catch {{}}", tool("a")),
-            none(),
-            "tool `a`",
-        ),
+        (format!("try {{ {} }} catch {{}}", tool("a")), none(), "tool `a`"),
     ];
     let host = host();
     for (code, declared, expected) in cases {
@@ -278,17 +150,11 @@ async fn registrations_and_declarations_match_both_ways() {
 #[tokio::test]
 async fn one_declared_hook_may_have_several_handlers() {
     let host = host();
-    let declared = Declared {
-        hooks: vec![("TurnStart".into(), "normal".into())],
-        ..Declared::default()
-    };
+    let declared = Declared { hooks: vec![("TurnStart".into(), "normal".into())], ..Declared::default() };
     let generation = load_entry(&host, declared, &[("entry.js", "export default (covel) => { covel.on('TurnStart', () => 1); covel.on('TurnStart', () => 2, {timeoutMs: 9, match: () => true}) }")]).await.unwrap();
     let hooks = &generation.registrations().hooks;
     assert_eq!(
-        hooks
-            .iter()
-            .map(|h| (h.index, h.timeout_ms, h.has_match))
-            .collect::<Vec<_>>(),
+        hooks.iter().map(|h| (h.index, h.timeout_ms, h.has_match)).collect::<Vec<_>>(),
         [(0, None, false), (1, Some(9), true)]
     );
 }
@@ -299,27 +165,11 @@ async fn registering_after_the_factory_is_refused() {
     let entry = r"
         let kept;
         export default (covel) => { kept = covel; covel.registerRpc('late', () => { kept.registerRpc('more', () => 1) }); };";
-    let generation = load_entry(
-        &host,
-        Declared {
-            actions: vec!["late".into()],
-            ..Declared::default()
-        },
-        &[("entry.js", entry)],
-    )
-    .await
-    .unwrap();
-    match run(
-        &host,
-        request(
-            &generation,
-            CallTarget::Rpc {
-                action: "late".into(),
-            },
-        ),
-    )
-    .await
-    {
+    let generation =
+        load_entry(&host, Declared { actions: vec!["late".into()], ..Declared::default() }, &[("entry.js", entry)])
+            .await
+            .unwrap();
+    match run(&host, request(&generation, CallTarget::Rpc { action: "late".into() })).await {
         Err(CallError::Thrown { code, .. }) => {
             assert_eq!(code.as_deref(), Some("plugin_registration_closed"))
         }
@@ -331,36 +181,14 @@ async fn registering_after_the_factory_is_refused() {
 async fn a_failing_entry_says_what_and_where() {
     let host = host();
     let cases = [
-        (
-            "export default () => { throw new TypeError('boom') }",
-            "plugin-entry-threw",
-            "boom",
-        ),
-        (
-            "export const x = 1",
-            "plugin-module-invalid",
-            "entry.js has no default function export",
-        ),
-        (
-            "export default () => {\n  const = 1;\n}",
-            "plugin-module-invalid",
-            "p/entry.js:2",
-        ),
-        (
-            "import './missing.js'; export default () => {}",
-            "plugin-module-invalid",
-            "missing.js",
-        ),
-        (
-            "throw new RangeError('top'); export default () => {}",
-            "plugin-module-invalid",
-            "RangeError: top",
-        ),
+        ("export default () => { throw new TypeError('boom') }", "plugin-entry-threw", "boom"),
+        ("export const x = 1", "plugin-module-invalid", "entry.js has no default function export"),
+        ("export default () => {\n  const = 1;\n}", "plugin-module-invalid", "p/entry.js:2"),
+        ("import './missing.js'; export default () => {}", "plugin-module-invalid", "missing.js"),
+        ("throw new RangeError('top'); export default () => {}", "plugin-module-invalid", "RangeError: top"),
     ];
     for (entry, code, text) in &cases {
-        let error = load_entry(&host, Declared::default(), &[("entry.js", entry)])
-            .await
-            .unwrap_err();
+        let error = load_entry(&host, Declared::default(), &[("entry.js", entry)]).await.unwrap_err();
         assert_eq!(error.code(), *code, "{entry}: {error}");
         assert!(error.to_string().contains(text), "{entry}: {error}");
     }
@@ -378,22 +206,13 @@ async fn disposers_run_in_reverse_after_the_signal_and_report_failures_together(
             covel.onDispose(async () => { await new Promise((r) => setTimeout(r, 1)); order.push('second'); throw new Error('second failed'); });
             covel.onDispose(() => { order.push('third'); });
         };";
-    let generation = load_entry(&host, Declared::default(), &[("entry.js", entry)])
-        .await
-        .unwrap();
+    let generation = load_entry(&host, Declared::default(), &[("entry.js", entry)]).await.unwrap();
     let report = generation.close().await;
-    assert_eq!(
-        report.failures,
-        ["second failed", "signal,third,second,first"]
-    );
+    assert_eq!(report.failures, ["second failed", "signal,third,second,first"]);
     assert!(!report.timed_out);
     assert_eq!(generation.close().await, covel_abi::CloseReport::default());
     assert!(matches!(
-        run(
-            &host,
-            request(&generation, CallTarget::Rpc { action: "x".into() })
-        )
-        .await,
+        run(&host, request(&generation, CallTarget::Rpc { action: "x".into() })).await,
         Err(CallError::Load { .. })
     ));
 }
@@ -411,36 +230,17 @@ async fn a_failed_entry_is_cleaned_up() {
     let seen = Arc::clone(&read);
     let files = move |path: &str| {
         seen.lock().unwrap().push(path.to_owned());
-        let text = if path == "entry.js" {
-            entry
-        } else {
-            "export {}"
-        };
+        let text = if path == "entry.js" { entry } else { "export {}" };
         Some(Arc::from(text.as_bytes()))
     };
     let host = host();
-    let spec = GenerationSpec {
-        entry: Some("entry.js".into()),
-        ..GenerationSpec::new("p".into(), 1, Arc::new(files))
-    };
-    assert_eq!(
-        host.load(spec).await.unwrap_err().code(),
-        "plugin-entry-threw"
-    );
+    let spec = GenerationSpec { entry: Some("entry.js".into()), ..GenerationSpec::new("p".into(), 1, Arc::new(files)) };
+    assert_eq!(host.load(spec).await.unwrap_err().code(), "plugin-entry-threw");
     // The only worker does what was asked in order, so the clean-up is over when the next load is.
-    let fine = load_entry(
-        &host,
-        Declared::default(),
-        &[("entry.js", "export default () => {}")],
-    )
-    .await
-    .unwrap();
+    let fine = load_entry(&host, Declared::default(), &[("entry.js", "export default () => {}")]).await.unwrap();
     let read = read.lock().unwrap().clone();
     assert!(read.iter().any(|path| path == "aborted.js"), "{read:?}");
-    assert!(
-        !read.iter().any(|path| path == "not-aborted.js"),
-        "{read:?}"
-    );
+    assert!(!read.iter().any(|path| path == "not-aborted.js"), "{read:?}");
     assert_eq!(fine.close().await, covel_abi::CloseReport::default());
 }
 
@@ -456,20 +256,14 @@ async fn services_hooks_extensions_and_forms_are_called() {
             covel.registerFormValidator('f', (values, data, { locale }) => values.age < data.min ? { field: 'age', message: locale } : undefined);
         };";
     let declared = Declared {
-        services: vec![DeclaredService {
-            contract: "a.b@1".into(),
-            model_facing: false,
-            write: false,
-        }],
+        services: vec![DeclaredService { contract: "a.b@1".into(), model_facing: false, write: false }],
         hooks: vec![("TurnStart".into(), "normal".into())],
         extensions: vec![("prompt.segment@1".into(), "seg".into())],
         forms: vec!["f".into()],
         ..Declared::default()
     };
     let host = host();
-    let generation = load_entry(&host, declared, &[("entry.js", entry)])
-        .await
-        .unwrap();
+    let generation = load_entry(&host, declared, &[("entry.js", entry)]).await.unwrap();
     let call = async |target: CallTarget, argument: serde_json::Value| {
         let mut call = request(&generation, target);
         call.context.argument = Some(argument.into());
@@ -481,14 +275,8 @@ async fn services_hooks_extensions_and_forms_are_called() {
         run(&host, call).await
     };
     let service = || CallTarget::Service { name: "s".into() };
-    assert_eq!(
-        call(service(), json!({"n": "4"})).await.unwrap(),
-        json!({"twice": 8})
-    );
-    for (argument, expected) in [
-        (json!({"n": "x"}), "invalid-input"),
-        (json!({"n": 13}), "invalid-output"),
-    ] {
+    assert_eq!(call(service(), json!({"n": "4"})).await.unwrap(), json!({"twice": 8}));
+    for (argument, expected) in [(json!({"n": "x"}), "invalid-input"), (json!({"n": 13}), "invalid-output")] {
         match call(service(), argument).await {
             Err(CallError::Thrown { code, .. }) => assert_eq!(code.as_deref(), Some(expected)),
             other => panic!("{other:?}"),
@@ -500,52 +288,25 @@ async fn services_hooks_extensions_and_forms_are_called() {
         json!({"action": "continue", "replace": {"go": true, "active": true}})
     );
     assert_eq!(call(hook(), json!({"go": 1})).await.unwrap(), json!(null));
-    let extension = CallTarget::Extension {
-        point: "prompt.segment@1".into(),
-        id: "seg".into(),
-    };
-    assert_eq!(
-        call(extension, json!({"turnId": "t"})).await.unwrap(),
-        json!([{"id": "t", "content": "en"}])
-    );
+    let extension = CallTarget::Extension { point: "prompt.segment@1".into(), id: "seg".into() };
+    assert_eq!(call(extension, json!({"turnId": "t"})).await.unwrap(), json!([{"id": "t", "content": "en"}]));
     let form = || CallTarget::Form { name: "f".into() };
     assert_eq!(
-        call(form(), json!({"values": {"age": 3}, "data": {"min": 5}}))
-            .await
-            .unwrap(),
+        call(form(), json!({"values": {"age": 3}, "data": {"min": 5}})).await.unwrap(),
         json!({"field": "age", "message": "en"})
     );
-    assert_eq!(
-        call(form(), json!({"values": {"age": 7}, "data": {"min": 5}}))
-            .await
-            .unwrap(),
-        json!(null)
-    );
+    assert_eq!(call(form(), json!({"values": {"age": 7}, "data": {"min": 5}})).await.unwrap(), json!(null));
 }
 
 #[tokio::test]
 async fn timers_of_an_entry_go_on_until_it_is_closed() {
     let entry = "export default (covel) => { let n = 0; setInterval(() => n++, 1); setTimeout(() => { for (;;) {} }, 1); covel.registerRpc('n', async () => { while (n <= 3) await new Promise((r) => setTimeout(r, 5)); return true }) }";
     let host = host();
-    let generation = load_entry(
-        &host,
-        Declared {
-            actions: vec!["n".into()],
-            ..Declared::default()
-        },
-        &[("entry.js", entry)],
-    )
-    .await
-    .unwrap();
-    assert_eq!(
-        run(
-            &host,
-            request(&generation, CallTarget::Rpc { action: "n".into() })
-        )
-        .await
-        .unwrap(),
-        json!(true)
-    );
+    let generation =
+        load_entry(&host, Declared { actions: vec!["n".into()], ..Declared::default() }, &[("entry.js", entry)])
+            .await
+            .unwrap();
+    assert_eq!(run(&host, request(&generation, CallTarget::Rpc { action: "n".into() })).await.unwrap(), json!(true));
     assert_eq!(generation.close().await, covel_abi::CloseReport::default());
     assert_eq!(host.heap_used(&generation).await, None);
 }
@@ -559,34 +320,10 @@ async fn handlers_and_tools_of_one_generation_share_modules() {
             "entry.js",
             "import { state } from './state.js'; export default (covel) => { covel.registerRpc('n', () => ++state.n) };",
         ),
-        (
-            "h.js",
-            "import { state } from './state.js'; export default () => ++state.n;",
-        ),
+        ("h.js", "import { state } from './state.js'; export default () => ++state.n;"),
     ];
-    let generation = load_entry(
-        &host,
-        Declared {
-            actions: vec!["n".into()],
-            ..Declared::default()
-        },
-        &files,
-    )
-    .await
-    .unwrap();
-    assert_eq!(
-        run(
-            &host,
-            request(&generation, CallTarget::Rpc { action: "n".into() })
-        )
-        .await
-        .unwrap(),
-        json!(1)
-    );
-    assert_eq!(
-        run(&host, request(&generation, support::handler("h.js")))
-            .await
-            .unwrap(),
-        json!(2)
-    );
+    let generation =
+        load_entry(&host, Declared { actions: vec!["n".into()], ..Declared::default() }, &files).await.unwrap();
+    assert_eq!(run(&host, request(&generation, CallTarget::Rpc { action: "n".into() })).await.unwrap(), json!(1));
+    assert_eq!(run(&host, request(&generation, support::handler("h.js"))).await.unwrap(), json!(2));
 }

@@ -12,9 +12,7 @@ use support::{FakeHost, eval, handler, host, load, request, run};
 #[tokio::test]
 async fn a_handler_returns_a_value() {
     assert_eq!(
-        eval("return {outcome: 'success', value: [1, 2.5, 'x', null, true]}")
-            .await
-            .unwrap(),
+        eval("return {outcome: 'success', value: [1, 2.5, 'x', null, true]}").await.unwrap(),
         json!({"outcome": "success", "value": [1, 2.5, "x", null, true]})
     );
 }
@@ -23,18 +21,18 @@ async fn a_handler_returns_a_value() {
 async fn a_sync_handler_and_undefined_are_fine() {
     let host = host();
     let generation = load(&host, "p", &[("h.js", "export default () => {}")]).await;
-    assert_eq!(
-        run(&host, request(&generation, handler("h.js")))
-            .await
-            .unwrap(),
-        json!(null)
-    );
+    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!(null));
 }
 
 #[tokio::test]
 async fn context_fields_are_own_frozen_and_lazy() {
     let host = host();
-    let generation = load(&host, "p", &[("h.js", r#"
+    let generation = load(
+        &host,
+        "p",
+        &[(
+            "h.js",
+            r#"
         export default async (ctx) => {
             const inputs = ctx.inputs;
             return {
@@ -48,24 +46,19 @@ async fn context_fields_are_own_frozen_and_lazy() {
                 session: ctx.sessionId,
                 absent: 'triggerEvent' in ctx,
             };
-        }"#)]).await;
+        }"#,
+        )],
+    )
+    .await;
     let mut call = request(&generation, handler("h.js"));
     call.context = CallContext {
-        fields: vec![
-            ("sessionId", json!("s1").into()),
-            ("playerMessage", json!("hi").into()),
-        ],
+        fields: vec![("sessionId", json!("s1").into()), ("playerMessage", json!("hi").into())],
         inputs: vec![
             (
                 "mood".into(),
-                covel_graph::Json::trusted(
-                    r#"{"cardinality":"one","value":{"list":[1,{"name":"é😀"}]},"source":{}}"#,
-                ),
+                covel_graph::Json::trusted(r#"{"cardinality":"one","value":{"list":[1,{"name":"é😀"}]},"source":{}}"#),
             ),
-            (
-                "unused".into(),
-                covel_graph::Json::trusted("this is never parsed"),
-            ),
+            ("unused".into(), covel_graph::Json::trusted("this is never parsed")),
         ],
         ..call.context
     };
@@ -107,10 +100,7 @@ async fn every_member_of_a_context_is_own_fixed_and_always_the_same() {
             ("playerMessage", json!("long ".repeat(repeat)).into()),
             ("logicalTurn", json!(7).into()),
             ("userSettings", json!({"a": [], "b": "c"}).into()),
-            (
-                "triggerEvent",
-                json!({"topic": "t", "data": {"a": [1, 2, 3]}}).into(),
-            ),
+            ("triggerEvent", json!({"topic": "t", "data": {"a": [1, 2, 3]}}).into()),
             ("activePluginIds", json!(vec!["b"; repeat]).into()),
         ];
         let value = run(&host, call).await.unwrap();
@@ -168,9 +158,7 @@ async fn plugin_data_goes_to_the_host() {
     )
     .await;
     assert_eq!(
-        run(&host, request(&generation, handler("h.js")))
-            .await
-            .unwrap(),
+        run(&host, request(&generation, handler("h.js"))).await.unwrap(),
         json!({"got": {"a": 1}, "none": null, "list": [{"key": "k", "value": {"a": 1}, "createdAt": "c", "updatedAt": "u"}], "after": null})
     );
 }
@@ -179,15 +167,7 @@ async fn plugin_data_goes_to_the_host() {
 #[tokio::test]
 async fn a_read_only_call_has_no_write_methods() {
     let host = host();
-    let generation = load(
-        &host,
-        "p",
-        &[(
-            "h.js",
-            "export default async (ctx) => Object.keys(ctx.pluginData)",
-        )],
-    )
-    .await;
+    let generation = load(&host, "p", &[("h.js", "export default async (ctx) => Object.keys(ctx.pluginData)")]).await;
     let mut call = request(&generation, handler("h.js"));
     call.context.writable = false;
     assert_eq!(run(&host, call).await.unwrap(), json!(["get", "list"]));
@@ -196,15 +176,17 @@ async fn a_read_only_call_has_no_write_methods() {
 #[tokio::test]
 async fn logs_reach_the_host() {
     let host = host();
-    let generation = load(&host, "p", &[("h.js", "export default async (ctx) => { console.warn('a', {b: 1}); ctx.logger.info('m', {c: 2}); }")]).await;
+    let generation = load(
+        &host,
+        "p",
+        &[("h.js", "export default async (ctx) => { console.warn('a', {b: 1}); ctx.logger.info('m', {c: 2}); }")],
+    )
+    .await;
     let fake = Arc::new(FakeHost::default());
     let mut call = request(&generation, handler("h.js"));
     call.host = fake.clone();
     run(&host, call).await.unwrap();
-    assert_eq!(
-        *fake.logs.lock().unwrap(),
-        vec!["Warn a {\"b\":1}".to_owned(), "Info m {\"c\":2}".to_owned()]
-    );
+    assert_eq!(*fake.logs.lock().unwrap(), vec!["Warn a {\"b\":1}".to_owned(), "Info m {\"c\":2}".to_owned()]);
 }
 
 #[tokio::test]
@@ -216,31 +198,18 @@ async fn rejections_nobody_handles_are_logged() {
     call.host = fake.clone();
     run(&host, call).await.unwrap();
     // The log is written at the end of the turn, which a second call can only follow.
-    run(&host, request(&generation, handler("h.js")))
-        .await
-        .unwrap();
-    assert_eq!(
-        *fake.logs.lock().unwrap(),
-        vec!["Warn a promise was rejected and nobody handles it: lost".to_owned()]
-    );
+    run(&host, request(&generation, handler("h.js"))).await.unwrap();
+    assert_eq!(*fake.logs.lock().unwrap(), vec!["Warn a promise was rejected and nobody handles it: lost".to_owned()]);
 }
 
 #[tokio::test]
 async fn tools_and_models_are_asked_through_the_host() {
-    let value = eval(
-        "return [await ctx.tools.call('t', {x: 1}), await ctx.gateway.generateText({prompt: 'p'})]",
-    )
-    .await
-    .unwrap();
-    assert_eq!(
-        value,
-        json!([{"tool": "t", "arguments": {"x": 1}}, {"options": {"prompt": "p"}}])
-    );
+    let value = eval("return [await ctx.tools.call('t', {x: 1}), await ctx.gateway.generateText({prompt: 'p'})]")
+        .await
+        .unwrap();
+    assert_eq!(value, json!([{"tool": "t", "arguments": {"x": 1}}, {"options": {"prompt": "p"}}]));
     let value = eval("try { await ctx.tools.call('fails', {}) } catch (e) { return [e.name, e.code, e.message, e instanceof Error] }").await.unwrap();
-    assert_eq!(
-        value,
-        json!(["ToolError", "EXECUTION_ERROR", "no luck", true])
-    );
+    assert_eq!(value, json!(["ToolError", "EXECUTION_ERROR", "no luck", true]));
 }
 
 #[tokio::test]
@@ -248,21 +217,9 @@ async fn what_is_thrown_names_the_authors_line() {
     let host = host();
     let generation = load(&host, "dice", &[("lib/h.js", "export default async (ctx) => {\n  const x = 1;\n  throw Object.assign(new TypeError('bad dice'), {code: 'dice', details: {sides: 0}});\n}")]).await;
     match run(&host, request(&generation, handler("lib/h.js"))).await {
-        Err(CallError::Thrown {
-            name,
-            code,
-            message,
-            stack,
-            details,
-        }) => {
-            assert_eq!(
-                (name.as_str(), code.as_deref(), message.as_str()),
-                ("TypeError", Some("dice"), "bad dice")
-            );
-            assert!(
-                stack.as_ref().unwrap().contains("dice/lib/h.js:3"),
-                "{stack:?}"
-            );
+        Err(CallError::Thrown { name, code, message, stack, details }) => {
+            assert_eq!((name.as_str(), code.as_deref(), message.as_str()), ("TypeError", Some("dice"), "bad dice"));
+            assert!(stack.as_ref().unwrap().contains("dice/lib/h.js:3"), "{stack:?}");
             assert_eq!(details.unwrap().value(), &json!({"sides": 0}));
         }
         other => panic!("{other:?}"),
@@ -286,10 +243,7 @@ async fn results_that_are_not_json_are_refused_with_their_path() {
         ("return new Error('x')", "$"),
         ("return '\\ud800'", "$"),
         ("return {a: new Uint8Array(3)}", "$.a"),
-        (
-            "let o = {}; for (let i = 0; i < 1000; i++) o = {o}; return o",
-            "$.o.o",
-        ),
+        ("let o = {}; for (let i = 0; i < 1000; i++) o = {o}; return o", "$.o.o"),
     ];
     for (code, expected) in cases {
         match eval(code).await {
@@ -308,15 +262,7 @@ async fn large_results_are_refused() {
         "const a = []; a.length = 4294967295; return a",
         "return Array.from({length: 60000}, (_, i) => i)",
     ] {
-        assert!(
-            matches!(
-                eval(code).await,
-                Err(CallError::OutputTooLarge {
-                    limit_bytes: 100_000
-                })
-            ),
-            "{code}"
-        );
+        assert!(matches!(eval(code).await, Err(CallError::OutputTooLarge { limit_bytes: 100_000 })), "{code}");
     }
 }
 
@@ -351,16 +297,9 @@ async fn a_context_is_closed_when_its_call_has_ended() {
             }
             return codes;
         }"#)]).await;
+    assert_eq!(run(&host, request(&generation, handler("h.js"))).await.unwrap(), json!("first"));
     assert_eq!(
-        run(&host, request(&generation, handler("h.js")))
-            .await
-            .unwrap(),
-        json!("first")
-    );
-    assert_eq!(
-        run(&host, request(&generation, handler("h.js")))
-            .await
-            .unwrap(),
+        run(&host, request(&generation, handler("h.js"))).await.unwrap(),
         json!(["closed", "closed", "closed", "closed"])
     );
 }
@@ -388,10 +327,7 @@ async fn large_documents_are_converted_as_they_are_read() {
         };"#;
     let host = host();
     let generation = load(&host, "p", &[("h.js", code)]).await;
-    for document in [
-        covel_graph::Json::from_value(big.clone()),
-        covel_graph::Json::trusted(big.to_string()),
-    ] {
+    for document in [covel_graph::Json::from_value(big.clone()), covel_graph::Json::trusted(big.to_string())] {
         let mut call = request(&generation, handler("h.js"));
         call.context.inputs = vec![("doc".into(), document.clone()), ("copy".into(), document)];
         let value = run(&host, call).await.unwrap();

@@ -22,19 +22,10 @@ async fn relative_imports_name_real_files() {
             "import { x } from '../lib/x.mjs'; import { y } from './y.ts'; export default async () => [x, y, (await import('./z.mts')).z, import.meta.url]",
         ),
         ("lib/x.mjs", "export const x = 'x'"),
-        (
-            "a/y.ts",
-            "import type { T } from './types.ts';\nexport const y: string = 'y' as T",
-        ),
-        (
-            "a/z.mts",
-            "interface A { n: number }\nexport const z = ({ n: 1 } satisfies A).n",
-        ),
+        ("a/y.ts", "import type { T } from './types.ts';\nexport const y: string = 'y' as T"),
+        ("a/z.mts", "interface A { n: number }\nexport const z = ({ n: 1 } satisfies A).n"),
     ];
-    assert_eq!(
-        with(&files, "a/h.js").await.unwrap(),
-        json!(["x", "y", 1, "file:///a/h.js"])
-    );
+    assert_eq!(with(&files, "a/h.js").await.unwrap(), json!(["x", "y", 1, "file:///a/h.js"]));
 }
 
 /// Covers: SDK-4
@@ -42,62 +33,25 @@ async fn relative_imports_name_real_files() {
 async fn what_may_not_be_imported_is_named_with_what_to_use() {
     let cases = [
         ("import './y'; export default () => 1", "did you mean y.ts"),
-        (
-            "import './y.js'; export default () => 1",
-            "did you mean y.ts",
-        ),
-        (
-            "import './none.js'; export default () => 1",
-            "no file none.js",
-        ),
-        (
-            "import '../up.js'; export default () => 1",
-            "leaves the package",
-        ),
-        (
-            "import './a/../../up.js'; export default () => 1",
-            "leaves the package",
-        ),
-        (
-            "import '/etc/passwd'; export default () => 1",
-            "relative path",
-        ),
-        (
-            "import 'file:///y.ts'; export default () => 1",
-            "relative path",
-        ),
+        ("import './y.js'; export default () => 1", "did you mean y.ts"),
+        ("import './none.js'; export default () => 1", "no file none.js"),
+        ("import '../up.js'; export default () => 1", "leaves the package"),
+        ("import './a/../../up.js'; export default () => 1", "leaves the package"),
+        ("import '/etc/passwd'; export default () => 1", "relative path"),
+        ("import 'file:///y.ts'; export default () => 1", "relative path"),
         ("import 'lodash'; export default () => 1", "`zod`"),
         ("import 'node:fs'; export default () => 1", "`node:path`"),
         ("import 'fs'; export default () => 1", "`node:path`"),
-        (
-            "import 'covel:kernel'; export default () => 1",
-            "relative path",
-        ),
-        (
-            "import 'package:y.ts'; export default () => 1",
-            "relative path",
-        ),
-        (
-            "import data from './data.json'; export default () => 1",
-            "modules end in",
-        ),
-        (
-            "import { none } from './y.ts'; export default () => 1",
-            "none",
-        ),
+        ("import 'covel:kernel'; export default () => 1", "relative path"),
+        ("import 'package:y.ts'; export default () => 1", "relative path"),
+        ("import data from './data.json'; export default () => 1", "modules end in"),
+        ("import { none } from './y.ts'; export default () => 1", "none"),
         ("export const x = 1", "no default function"),
         ("export default 7", "no default function"),
-        (
-            "export default async () => {\n  let a = 1\n  let a = 2\n}",
-            "h.js:3",
-        ),
+        ("export default async () => {\n  let a = 1\n  let a = 2\n}", "h.js:3"),
     ];
     for (code, expected) in cases {
-        let files = [
-            ("h.js", code),
-            ("y.ts", "export const y: number = 1"),
-            ("data.json", "{}"),
-        ];
+        let files = [("h.js", code), ("y.ts", "export const y: number = 1"), ("data.json", "{}")];
         match with(&files, "h.js").await {
             Err(CallError::Load { message }) => {
                 assert!(message.contains(expected), "{code}: {message}")
@@ -118,16 +72,12 @@ async fn typescript_keeps_the_authors_positions() {
         "type Long = { a: number,\n  b: string };\nexport default async (ctx: Long): Promise<never> => {\n  const x: Long | undefined = undefined as any; throw new Error('here');\n}",
     )];
     match with(&files, "h.ts").await {
-        Err(CallError::Thrown { stack, .. }) => assert!(
-            stack.as_deref().unwrap().contains("p/h.ts:4:59"),
-            "{stack:?}"
-        ),
+        Err(CallError::Thrown { stack, .. }) => assert!(stack.as_deref().unwrap().contains("p/h.ts:4:59"), "{stack:?}"),
         other => panic!("{other:?}"),
     }
-    for (source, expected) in [
-        ("enum A { B }\nexport default () => A.B", "h.ts:1:1"),
-        ("export default () => {\n  const = 1\n}", "h.ts:2:9"),
-    ] {
+    for (source, expected) in
+        [("enum A { B }\nexport default () => A.B", "h.ts:1:1"), ("export default () => {\n  const = 1\n}", "h.ts:2:9")]
+    {
         match with(&[("h.ts", source)], "h.ts").await {
             Err(CallError::Load { message }) => assert!(message.contains(expected), "{message}"),
             other => panic!("{other:?}"),
@@ -142,10 +92,7 @@ async fn cyclic_imports_and_top_level_await_work() {
             "h.js",
             "import { b } from './b.js'; export const a = await Promise.resolve('a'); export default () => [a, b()]",
         ),
-        (
-            "b.js",
-            "import { a } from './h.js'; export const b = () => `b${a}`",
-        ),
+        ("b.js", "import { a } from './h.js'; export const b = () => `b${a}`"),
     ];
     assert_eq!(with(&files, "h.js").await.unwrap(), json!(["a", "ba"]));
 }

@@ -100,7 +100,11 @@ fn compile(c: &mut Criterion) {
                     let mut spent = Duration::ZERO;
                     for _ in 0..rounds {
                         round += 1;
-                        write(&dirs[count / 2], "handler.js", &format!("export default () => ({{ outcome: 'success', value: {{ n: {round} }} }});"));
+                        write(
+                            &dirs[count / 2],
+                            "handler.js",
+                            &format!("export default () => ({{ outcome: 'success', value: {{ n: {round} }} }});"),
+                        );
                         let started = Instant::now();
                         let (all, used) = pool.install(|| cache.compile_all(&dirs, Discovery::Builtin));
                         spent += started.elapsed();

@@ -4,9 +4,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use covel_exec::{
-    Engine, EngineOptions, ExecutionRequest, NativeOutput, NativePackage, NewSession, ScriptedGateway,
-};
+use covel_exec::{Engine, EngineOptions, ExecutionRequest, NativeOutput, NativePackage, NewSession, ScriptedGateway};
 use covel_graph::{
     Stage,
     package::{Discovery, compile_all},
@@ -28,12 +26,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     engine.publish(compiled.into_iter().filter_map(|package| package.package).collect()).await;
 
     // A runtime in Rust: it counts the words of each message and remembers the total.
-    let words = NativePackage::new("word-count").runtime("count", Stage::PreTurn, |ctx: &covel_exec::NativeContext<'_>| {
-        let count = ctx.player_message().split_whitespace().count();
-        let ops = json!([{"op": "inc", "path": "/words", "by": count}]);
-        ctx.update("totals", "all", ops.into()).map_err(|error| error.message)?;
-        Ok(NativeOutput::value(json!({ "words": count })))
-    });
+    let words =
+        NativePackage::new("word-count").runtime("count", Stage::PreTurn, |ctx: &covel_exec::NativeContext<'_>| {
+            let count = ctx.player_message().split_whitespace().count();
+            let ops = json!([{"op": "inc", "path": "/words", "by": count}]);
+            ctx.update("totals", "all", ops.into()).map_err(|error| error.message)?;
+            Ok(NativeOutput::value(json!({ "words": count })))
+        });
     engine.publish_native(words).await?;
 
     let session = engine.create_session(NewSession::default()).await?;

@@ -71,11 +71,7 @@ impl LoadedPackage {
                 .iter()
                 .map(|runtime| runtime.inputs.iter().map(|input| optional(&input.accepts)).collect())
                 .collect(),
-            event_schemas: fragment
-                .events
-                .iter()
-                .map(|event| (event.topic.clone(), compile(&event.schema)))
-                .collect(),
+            event_schemas: fragment.events.iter().map(|event| (event.topic.clone(), compile(&event.schema))).collect(),
             contract_schemas: fragment
                 .contracts
                 .iter()
@@ -140,7 +136,16 @@ impl ActivePlan {
             .map(|(ix, row)| (row.id.as_str().to_owned(), RuntimeIx(u32::try_from(ix).unwrap_or(u32::MAX))))
             .collect();
         let light = light_runtimes(&plan, &packages);
-        Self { light, plan, digest, packages, layers: Arc::new(LayerCache::default()), topic_owner, contract_owner, by_id }
+        Self {
+            light,
+            plan,
+            digest,
+            packages,
+            layers: Arc::new(LayerCache::default()),
+            topic_owner,
+            contract_owner,
+            by_id,
+        }
     }
 
     /// Index of a runtime by id.
@@ -180,11 +185,7 @@ impl ActivePlan {
 
     /// Index of a topic in the plan.
     pub fn topic_ix(&self, topic: &str) -> Option<u32> {
-        self.plan
-            .topics
-            .binary_search_by(|found| found.as_str().cmp(topic))
-            .ok()
-            .and_then(|at| u32::try_from(at).ok())
+        self.plan.topics.binary_search_by(|found| found.as_str().cmp(topic)).ok().and_then(|at| u32::try_from(at).ok())
     }
 
     /// Checks an event payload against the schema of whoever declares the topic. EVT-1, REL-7
@@ -262,7 +263,13 @@ pub fn check(validator: &Validator, value: &serde_json::Value) -> Result<(), Str
         issues
             .iter()
             .take(3)
-            .map(|issue| if issue.path.is_empty() { issue.message.clone() } else { format!("at {}: {}", issue.path, issue.message) })
+            .map(|issue| {
+                if issue.path.is_empty() {
+                    issue.message.clone()
+                } else {
+                    format!("at {}: {}", issue.path, issue.message)
+                }
+            })
             .collect::<Vec<_>>()
             .join("; ")
     })

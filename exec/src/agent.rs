@@ -201,7 +201,8 @@ impl<'a> Loop<'a> {
             if self.finished {
                 if self.story && self.prose.trim().is_empty() {
                     self.finished = false;
-                    messages.push(Message::new(Role::User, "Write the story prose now; tools are not needed any more."));
+                    messages
+                        .push(Message::new(Role::User, "Write the story prose now; tools are not needed any more."));
                     continue;
                 }
                 match self.ending(&reply, &mut messages) {
@@ -246,7 +247,10 @@ impl<'a> Loop<'a> {
             let result = self.stream(request.clone()).await;
             let text_showed = self.prose.len() > shown;
             match result {
-                Ok(reply) if reply.finish == FinishReason::Length && !(self.story && reply.calls.is_empty() && text_showed) => {
+                Ok(reply)
+                    if reply.finish == FinishReason::Length
+                        && !(self.story && reply.calls.is_empty() && text_showed) =>
+                {
                     if truncated {
                         return Err(ModelError::new(
                             ModelErrorKind::BadRequest,
@@ -255,10 +259,14 @@ impl<'a> Loop<'a> {
                     }
                     truncated = true;
                     self.take_back(shown);
-                    request.messages.push(Message::new(Role::User, "Your reply was cut off. Write only what is needed."));
+                    request
+                        .messages
+                        .push(Message::new(Role::User, "Your reply was cut off. Write only what is needed."));
                 }
                 Ok(reply) => return Ok(reply),
-                Err(error) if error.retriable && left > 0 && !(self.story && text_showed) && !self.cancel.is_cancelled() => {
+                Err(error)
+                    if error.retriable && left > 0 && !(self.story && text_showed) && !self.cancel.is_cancelled() =>
+                {
                     left -= 1;
                     self.take_back(shown);
                 }
@@ -313,8 +321,12 @@ impl<'a> Loop<'a> {
                 ModelEvent::Done { finish, .. } => {
                     reply.finish = finish;
                     return match finish {
-                        FinishReason::ContentFilter => Err(ModelError::new(ModelErrorKind::Refused, "the model refused")),
-                        FinishReason::Error => Err(ModelError::new(ModelErrorKind::Server, "the provider reported an error")),
+                        FinishReason::ContentFilter => {
+                            Err(ModelError::new(ModelErrorKind::Refused, "the model refused"))
+                        }
+                        FinishReason::Error => {
+                            Err(ModelError::new(ModelErrorKind::Server, "the provider reported an error"))
+                        }
                         _ => Ok(reply),
                     };
                 }
@@ -448,7 +460,10 @@ impl<'a> Loop<'a> {
         let mut value = match (parsed, schema) {
             (Some(value), Some(validator)) => {
                 if let Err(message) = check(validator, &value) {
-                    return RuntimeResult::failed("output-schema-invalid", format!("the answer does not fit: {message}"));
+                    return RuntimeResult::failed(
+                        "output-schema-invalid",
+                        format!("the answer does not fit: {message}"),
+                    );
                 }
                 value
             }

@@ -310,12 +310,13 @@ impl RuntimeCall {
             DataOp::Delete => None,
             DataOp::Update(list) => {
                 let current = self.seen(buffer, namespace, key)?;
-                let next = ops::apply(current.as_ref().map(Json::value), list.value()).map_err(|error| match error {
-                    ops::OpsError::Invalid(message) => HostError::new("invalid-input", message),
-                    ops::OpsError::Conflict(message) => {
-                        HostError { name: "ToolError", code: "conflict".into(), message }
-                    }
-                })?;
+                let next =
+                    ops::apply(current.as_ref().map(Json::value), list.value()).map_err(|error| match error {
+                        ops::OpsError::Invalid(message) => HostError::new("invalid-input", message),
+                        ops::OpsError::Conflict(message) => {
+                            HostError { name: "ToolError", code: "conflict".into(), message }
+                        }
+                    })?;
                 Some(Json::from_value(next))
             }
         };
@@ -329,8 +330,8 @@ impl RuntimeCall {
             }
         }
         // The view keeps the value, the list of writes keeps the operations.
-        let bytes = value.as_ref().map_or(0, Json::byte_len)
-            + if let DataOp::Update(list) = &op { list.byte_len() } else { 0 };
+        let bytes =
+            value.as_ref().map_or(0, Json::byte_len) + if let DataOp::Update(list) = &op { list.byte_len() } else { 0 };
         if bytes > MAX_WRITE_BYTES_PER_RUNTIME - buffer.written {
             return Err(HostError::new(
                 "too-many-writes",
@@ -439,8 +440,7 @@ impl CallHost for RuntimeCall {
             "listPluginData" => {
                 let namespace = argument.value().get(0).and_then(Value::as_str).unwrap_or_default();
                 let rows = self.list(namespace)?;
-                let rows: Vec<Value> =
-                    rows.iter().map(|row| json!({"key": row.key, "value": row.value})).collect();
+                let rows: Vec<Value> = rows.iter().map(|row| json!({"key": row.key, "value": row.value})).collect();
                 Ok(Json::from_value(Value::Array(rows)))
             }
             "getSession" => {
@@ -459,7 +459,9 @@ impl CallHost for RuntimeCall {
             "listPlayerInputs" => Ok(Json::from_value(json!([]))),
             other => Err(HostError::new(
                 "unavailable",
-                format!("ctx.store.{other} is not offered by this host; offered: getPluginData listPluginData getSession listTurnMessages listPlayerInputs"),
+                format!(
+                    "ctx.store.{other} is not offered by this host; offered: getPluginData listPluginData getSession listTurnMessages listPlayerInputs"
+                ),
             )),
         }
     }

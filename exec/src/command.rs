@@ -170,10 +170,12 @@ impl Engine {
             let shown: Vec<Value> = changes
                 .iter()
                 .filter(|change| !change.namespace.starts_with('_'))
-                .map(|change| json!({
-                    "namespace": change.namespace, "key": change.key, "value": change.value,
-                    "operation": if change.value.is_some() { "set" } else { "delete" },
-                }))
+                .map(|change| {
+                    json!({
+                        "namespace": change.namespace, "key": change.key, "value": change.value,
+                        "operation": if change.value.is_some() { "set" } else { "delete" },
+                    })
+                })
                 .collect();
             let payload = Json::from_value(json!({"pluginId": command.plugin_id, "changes": shown}));
             // Nobody listening changes nothing.

@@ -19,11 +19,11 @@ use crate::{
     ambient::{Ambient, iso_time},
     core::{PhaseKind, Status},
     document::{DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
-    walked::{Walked, conceal},
     inputs::EXPORT_OWNER,
     ops,
     overlay::{DataOp, DataWrite},
     session::{MessageRecord, Phase, SessionRecord, SetupState},
+    walked::{Walked, conceal},
 };
 
 /// What one unit needs of others to be kept.
@@ -122,10 +122,8 @@ pub fn precondition(walked: &Walked) -> Option<ErrorInfo> {
         if failed && is_story(&walked.shared.plan, *runtime) {
             let id = walked.shared.plan.runtime_id(*runtime);
             let error = walked.slots[runtime.index()].result().and_then(|result| result.error.clone());
-            let (code, message) = error.map_or_else(
-                || ("story-failed".to_owned(), String::new()),
-                |error| (error.code, error.message),
-            );
+            let (code, message) =
+                error.map_or_else(|| ("story-failed".to_owned(), String::new()), |error| (error.code, error.message));
             return Some(ErrorInfo::new(code, format!("the story runtime {id} failed: {message}")));
         }
     }
@@ -141,10 +139,8 @@ impl CommitPlan {
         let mut setup = Vec::new();
         for runtime in &walked.order {
             let Some(result) = walked.slots[runtime.index()].result() else { continue };
-            let is_setup = matches!(
-                walked.core.phase_kind(walked.core.place(*runtime)),
-                Some(PhaseKind::Stage(Stage::Setup))
-            );
+            let is_setup =
+                matches!(walked.core.phase_kind(walked.core.place(*runtime)), Some(PhaseKind::Stage(Stage::Setup)));
             if is_setup {
                 setup.push(setup_state(walked, *runtime));
             }
@@ -202,9 +198,10 @@ impl CommitPlan {
             setup,
             all_setup,
             counts_turn,
-            manual: walked.order.iter().any(|runtime| {
-                walked.core.phase_kind(walked.core.place(*runtime)) == Some(PhaseKind::Manual)
-            }),
+            manual: walked
+                .order
+                .iter()
+                .any(|runtime| walked.core.phase_kind(walked.core.place(*runtime)) == Some(PhaseKind::Manual)),
             now: iso_time(ambient.now_millis()),
         }
     }
@@ -338,7 +335,12 @@ impl CommitPlan {
                     if value.byte_len() > MAX_DATA_VALUE_BYTES {
                         return Err(rule(
                             "value-too-large",
-                            format!("{}/{} has {} bytes; at most {MAX_DATA_VALUE_BYTES}", write.namespace, write.key, value.byte_len()),
+                            format!(
+                                "{}/{} has {} bytes; at most {MAX_DATA_VALUE_BYTES}",
+                                write.namespace,
+                                write.key,
+                                value.byte_len()
+                            ),
                         ));
                     }
                     if let Some(validator) = unit.package.data_schemas.get(&*write.namespace) {
@@ -469,15 +471,15 @@ fn attempt(walked: &Walked, runtime: RuntimeIx, refused: Option<&ErrorInfo>) -> 
     // Waiting for one that failed is no attempt of its own.
     let waited = slot.held_back && result.and_then(|result| result.reason.as_deref()) == Some("upstream-failed");
     let attempts = attempts + u32::from(!waited);
-    let done = refused.is_none() && result.is_some_and(|result| {
-        result.guard_skip || (result.status == RuntimeStatus::Success && result.completion_done)
-    });
+    let done = refused.is_none()
+        && result.is_some_and(|result| {
+            result.guard_skip || (result.status == RuntimeStatus::Success && result.completion_done)
+        });
     if done {
         return (id, SetupState::Done { plugin_version });
     }
-    let last_error = result.and_then(|result| {
-        result.error.as_ref().map(|error| error.message.clone()).or_else(|| result.reason.clone())
-    });
+    let last_error = result
+        .and_then(|result| result.error.as_ref().map(|error| error.message.clone()).or_else(|| result.reason.clone()));
     let last_error = last_error.or_else(|| refused.map(|error| error.message.clone()));
     let budget = plan.decl(runtime).max_trigger_count;
     let state = if budget > 0 && attempts >= budget && !waited {

@@ -80,7 +80,6 @@ type Answer = (u32, Result<CallOutput, CallError>);
 /// Where isolates answer.
 type Answers = mpsc::UnboundedSender<Answer>;
 
-
 /// Walks a turn to its end. `payload` is the activation payload of a manual execution.
 pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payload: Json) -> Walked {
     let count = shared.plan.plan.runtimes.len();
@@ -343,7 +342,10 @@ impl Driver<'_> {
                     }
                     let id = shared.plan.runtime_id(runtime);
                     self.walked.notes.extend(
-                        bound.notes.into_iter().map(|note| ErrorInfo::new(note.code, format!("{id}: {}", note.message))),
+                        bound
+                            .notes
+                            .into_iter()
+                            .map(|note| ErrorInfo::new(note.code, format!("{id}: {}", note.message))),
                     );
                     inputs = bound.slots;
                 }
@@ -357,12 +359,7 @@ impl Driver<'_> {
         Ok(Prepared { runtime, call, inputs, trigger })
     }
 
-    fn launch(
-        &mut self,
-        ready: Prepared,
-        batch: &mut Vec<Call>,
-        inline: &mut Vec<(Prepared, Arc<dyn NativeRuntime>)>,
-    ) {
+    fn launch(&mut self, ready: Prepared, batch: &mut Vec<Call>, inline: &mut Vec<(Prepared, Arc<dyn NativeRuntime>)>) {
         let shared = Arc::clone(&self.walked.shared);
         let package = Arc::clone(shared.plan.package(ready.runtime));
         let decl = shared.plan.decl(ready.runtime);
@@ -406,13 +403,7 @@ impl Driver<'_> {
         self.pending[ready.runtime.index()] = Some(Arc::clone(&ready.call));
     }
 
-    fn launch_js(
-        &mut self,
-        ready: &Prepared,
-        package: &LoadedPackage,
-        module: String,
-        batch: &mut Vec<Call>,
-    ) {
+    fn launch_js(&mut self, ready: &Prepared, package: &LoadedPackage, module: String, batch: &mut Vec<Call>) {
         self.wait_for(ready);
         let runtime = ready.runtime;
         let Some(generation) = package.generation.clone() else {
@@ -454,10 +445,7 @@ impl Driver<'_> {
         };
         fields.push(("playerMessage", Json::from_value(shared.message.clone().into())));
         fields.push(("userSettings", shared.settings[shared.plan.plugin_ix(runtime) as usize].clone()));
-        fields.push((
-            "activation",
-            Json::from_value(json!({"source": source, "detached": false, "payload": payload})),
-        ));
+        fields.push(("activation", Json::from_value(json!({"source": source, "detached": false, "payload": payload}))));
         if let Some((topic, data)) = &ready.trigger {
             fields.push(("triggerEvent", Json::from_value(json!({"topic": topic, "data": data}))));
         } else if manual {
@@ -471,8 +459,10 @@ impl Driver<'_> {
         let runtime = ready.runtime;
         self.wait_for(&ready);
         let guard = shared.plan.decl(runtime).guard.clone().map(|module| {
-            let limits =
-                CallLimits { timeout: Duration::from_millis(DEFAULT_FUNCTION_TIMEOUT_MS), max_output_bytes: MAX_OUTPUT_BYTES };
+            let limits = CallLimits {
+                timeout: Duration::from_millis(DEFAULT_FUNCTION_TIMEOUT_MS),
+                max_output_bytes: MAX_OUTPUT_BYTES,
+            };
             (CallTarget::Guard { module }, self.context(&ready, false), limits)
         });
         let generation = shared.plan.package(runtime).generation.clone();
@@ -491,7 +481,10 @@ impl Driver<'_> {
             if let Some((target, context, limits)) = guard {
                 let host = Arc::clone(&run.call) as Arc<dyn CallHost>;
                 let Some(generation) = generation else {
-                    return (runtime, RuntimeResult::failed("handler-load-failed", "the code of its guard is not active"));
+                    return (
+                        runtime,
+                        RuntimeResult::failed("handler-load-failed", "the code of its guard is not active"),
+                    );
                 };
                 let cancel = run.cancel.clone();
                 match js.call(CallRequest { generation, target, context, host, limits, cancel }).await {
@@ -572,8 +565,7 @@ impl Driver<'_> {
             (RuntimeStatus::Failed, _) => Ended::Failed,
             (RuntimeStatus::Suspended, _) => Ended::Suspended,
         };
-        let topics =
-            result.events.iter().map(|event| shared.plan.topic_ix(&event.topic).unwrap_or(NONE)).collect();
+        let topics = result.events.iter().map(|event| shared.plan.topic_ix(&event.topic).unwrap_or(NONE)).collect();
         let now = self.now();
         let slot = &mut self.walked.slots[runtime.index()];
         slot.took = now.saturating_sub(slot.started);
@@ -595,7 +587,8 @@ impl Driver<'_> {
             if decl.kind == RuntimeKind::Function
                 && let Some(validator) = &plan.package(runtime).output_schemas[plan.local(runtime)]
             {
-                check(validator, value.value()).map_err(|message| invalid(format!("the value does not fit io.output.schema: {message}")))?;
+                check(validator, value.value())
+                    .map_err(|message| invalid(format!("the value does not fit io.output.schema: {message}")))?;
             }
             if let Some(contract) = &decl.output.contract {
                 plan.check_contract(contract, value.value())
@@ -622,10 +615,8 @@ impl Driver<'_> {
         self.unmerged.sort_unstable();
         for runtime in std::mem::take(&mut self.unmerged) {
             let plugin = self.walked.shared.plan.plugin_ix(runtime);
-            let writes = self.walked.slots[runtime.index()]
-                .result()
-                .map(|result| result.writes.clone())
-                .unwrap_or_default();
+            let writes =
+                self.walked.slots[runtime.index()].result().map(|result| result.writes.clone()).unwrap_or_default();
             for write in writes {
                 self.merge_write(runtime, plugin, &write);
             }
@@ -704,7 +695,9 @@ fn js_failure(error: &CallError) -> RuntimeResult {
         CallError::Thrown { name, message, stack, .. } => {
             // The first stack line with a file tells the author where.
             let place = stack.as_deref().and_then(|stack| {
-                stack.lines().map(str::trim).find(|line| line.contains(".js:") || line.contains(".ts:") || line.contains(".mjs:") || line.contains(".mts:"))
+                stack.lines().map(str::trim).find(|line| {
+                    line.contains(".js:") || line.contains(".ts:") || line.contains(".mjs:") || line.contains(".mts:")
+                })
             });
             match place {
                 Some(place) => format!("{name}: {message} ({place})"),

@@ -2,6 +2,7 @@
 
 use covel_graph::{
     Json, RuntimeIx, SessionId,
+    compat::Compatibility,
     fragment::{Cardinality, InputDecl, Scope},
 };
 use covel_store::Store;
@@ -107,6 +108,13 @@ fn bind_one(
         });
         return Ok((Json::from_value(slot), Vec::new()));
     }
+    if binding.plan.plan.input_compatibility(runtime, at) == Some(Compatibility::Incompatible) {
+        // Known since the plan was linked: no value of the source can fit.
+        return unbound(
+            "input-schema-incompatible",
+            format!("input {name:?}: its source's schema contradicts what it accepts"),
+        );
+    }
     let all = input.cardinality == Cardinality::All;
     let mut items = if input.scope == Scope::Committed {
         committed_items(binding, input)?
@@ -117,7 +125,10 @@ fn bind_one(
         return unbound("missing-provider", format!("input {name:?}: nothing provides it in this execution"));
     }
     if !all && items.len() > 1 {
-        return unbound("cardinality-conflict", format!("input {name:?} wants one provider and there are {}", items.len()));
+        return unbound(
+            "cardinality-conflict",
+            format!("input {name:?} wants one provider and there are {}", items.len()),
+        );
     }
     for item in &mut items {
         if let Some(contract) = &input.contract {
@@ -144,10 +155,9 @@ fn bind_one(
             .or_else(|message| unbound("input-schema-invalid", format!("input {name:?} does not fit: {message}")))?;
     }
     if let Some(contract) = &input.accepts_contract {
-        binding
-            .plan
-            .check_contract(contract, &whole)
-            .or_else(|message| unbound("input-schema-invalid", format!("input {name:?} breaks {contract}: {message}")))?;
+        binding.plan.check_contract(contract, &whole).or_else(|message| {
+            unbound("input-schema-invalid", format!("input {name:?} breaks {contract}: {message}"))
+        })?;
     }
     let producers = items.iter().filter_map(|item| item.runtime).collect();
     Ok((slot(all, &items), producers))
@@ -201,7 +211,11 @@ fn turn_items(binding: &Binding<'_>, input: &InputDecl, all: bool) -> Result<Vec
             id: id.to_owned(),
             plugin: binding.plan.plugin_id(runtime).to_owned(),
             result_id: format!("{}:{id}", binding.turn_id),
-            value: result.value.clone().or_else(|| result.output.clone()).unwrap_or_else(|| Json::from_value(json!({}))),
+            value: result
+                .value
+                .clone()
+                .or_else(|| result.output.clone())
+                .unwrap_or_else(|| Json::from_value(json!({}))),
         });
     }
     if let [only] = &items[..]
@@ -218,12 +232,10 @@ fn committed_items(binding: &Binding<'_>, input: &InputDecl) -> Result<Vec<Item>
     let mut items = Vec::new();
     for runtime in candidates(binding, input) {
         let id = binding.plan.runtime_id(runtime);
-        let record = binding
-            .store
-            .read(|reader| reader.get_data(binding.session_id, &EXPORT_OWNER.into(), id, key))
-            .or_else(|error: covel_store::StoreError| {
-                unbound("upstream-failed", format!("input {:?}: {error}", input.name))
-            })?;
+        let record =
+            binding.store.read(|reader| reader.get_data(binding.session_id, &EXPORT_OWNER.into(), id, key)).or_else(
+                |error: covel_store::StoreError| unbound("upstream-failed", format!("input {:?}: {error}", input.name)),
+            )?;
         let Some(record) = record else { continue };
         items.push(Item {
             runtime: None,

@@ -28,9 +28,7 @@ pub struct NativeContext<'a> {
 
 impl NativeContext<'_> {
     fn host(&self) -> &RuntimeCall {
-        self.host.get_or_init(|| {
-            Arc::new(RuntimeCall::new(Arc::clone(self.shared), self.runtime, self.view.clone()))
-        })
+        self.host.get_or_init(|| Arc::new(RuntimeCall::new(Arc::clone(self.shared), self.runtime, self.view.clone())))
     }
     /// What the player wrote.
     pub fn player_message(&self) -> &str {

@@ -31,10 +31,7 @@ fn invalid(at: usize, message: impl std::fmt::Display) -> OpsError {
 pub fn apply(current: Option<&Value>, ops: &Value) -> Result<Value, OpsError> {
     let list = ops.as_array().ok_or_else(|| OpsError::Invalid("update takes a list of operations".into()))?;
     if list.is_empty() || list.len() > MAX_UPDATE_OPS {
-        return Err(OpsError::Invalid(format!(
-            "update takes 1 to {MAX_UPDATE_OPS} operations, not {}",
-            list.len()
-        )));
+        return Err(OpsError::Invalid(format!("update takes 1 to {MAX_UPDATE_OPS} operations, not {}", list.len())));
     }
     let mut document = current.cloned().unwrap_or_else(|| Value::Object(Map::new()));
     for (at, op) in list.iter().enumerate() {
@@ -53,10 +50,10 @@ fn check_extent(value: &Value, at: usize) -> Result<(), OpsError> {
     let mut left = MAX_DATA_VALUE_BYTES;
     match fits(value, MAX_DATA_DEPTH, &mut left) {
         Ok(()) => Ok(()),
-        Err(TooMuch::Bytes) => {
-            Err(invalid(at, format!("the value would have more than {MAX_DATA_VALUE_BYTES} bytes")))
+        Err(TooMuch::Bytes) => Err(invalid(at, format!("the value would have more than {MAX_DATA_VALUE_BYTES} bytes"))),
+        Err(TooMuch::Depth) => {
+            Err(invalid(at, format!("the value would be nested deeper than {MAX_DATA_DEPTH} levels")))
         }
-        Err(TooMuch::Depth) => Err(invalid(at, format!("the value would be nested deeper than {MAX_DATA_DEPTH} levels"))),
     }
 }
 
@@ -152,10 +149,9 @@ fn apply_one(document: &mut Value, op: &Value, at: usize) -> Result<(), OpsError
             merge(&mut target, &value);
             add(document, &tokens, target).map_err(conflict)
         }
-        other => Err(invalid(
-            at,
-            format!("unknown operation {other:?}; known: add remove replace move copy test inc merge"),
-        )),
+        other => {
+            Err(invalid(at, format!("unknown operation {other:?}; known: add remove replace move copy test inc merge")))
+        }
     }
 }
 

@@ -66,11 +66,13 @@ impl Overlay {
     }
 
     /// All uncommitted records of a namespace, by key.
-    pub fn namespace<'a>(&'a self, plugin: u32, namespace: &'a Arc<str>) -> impl Iterator<Item = (&'a DataKey, &'a Entry)> {
+    pub fn namespace<'a>(
+        &'a self,
+        plugin: u32,
+        namespace: &'a Arc<str>,
+    ) -> impl Iterator<Item = (&'a DataKey, &'a Entry)> {
         let first = DataKey { plugin, namespace: Arc::clone(namespace), key: "".into() };
-        self.entries
-            .range(first..)
-            .take_while(move |(key, _)| key.plugin == plugin && key.namespace == *namespace)
+        self.entries.range(first..).take_while(move |(key, _)| key.plugin == plugin && key.namespace == *namespace)
     }
 
     /// Records a write.
@@ -144,10 +146,7 @@ mod tests {
         let rows = overlay_rows(committed, overlay.namespace(0, &namespace), |_, value, _| {
             i32::try_from(value.value().as_i64().unwrap()).unwrap()
         });
-        assert_eq!(
-            rows,
-            [("c".to_owned(), 30), ("d".to_owned(), 4), ("z".to_owned(), 1), ("a2".to_owned(), 2)]
-        );
+        assert_eq!(rows, [("c".to_owned(), 30), ("d".to_owned(), 4), ("z".to_owned(), 1), ("a2".to_owned(), 2)]);
     }
 
     #[test]
@@ -164,7 +163,11 @@ mod tests {
     fn namespaces_do_not_leak_into_each_other() {
         let mut overlay = Overlay::default();
         for (plugin, namespace) in [(0, "n"), (0, "na"), (1, "n"), (0, "m")] {
-            overlay.put(DataKey { plugin, namespace: namespace.into(), key: "k".into() }, Some(Json::null()), RuntimeIx(0));
+            overlay.put(
+                DataKey { plugin, namespace: namespace.into(), key: "k".into() },
+                Some(Json::null()),
+                RuntimeIx(0),
+            );
         }
         let namespace: Arc<str> = "n".into();
         assert_eq!(overlay.namespace(0, &namespace).count(), 1);

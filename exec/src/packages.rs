@@ -74,7 +74,8 @@ impl Engine {
         if !covel_graph::ids::is_package_id(&fragment.plugin_id) {
             return Err(refuse("a package id is a lowercase letter, then lowercase letters, digits, `-`".into()));
         }
-        if let Some(bad) = fragment.provides.iter().find(|provide| !covel_graph::ids::is_contract_id(&provide.contract)) {
+        if let Some(bad) = fragment.provides.iter().find(|provide| !covel_graph::ids::is_contract_id(&provide.contract))
+        {
             return Err(refuse(format!("{:?} is not a contract id", bad.contract)));
         }
         let bytes = encode_fragment(&fragment).map_err(|error| refuse(error.to_string()))?;

@@ -48,10 +48,6 @@ impl WalkProbe {
         let selection = select_turn(&self.plan.plan, &self.shared.session, self.shared.logical_turn);
         let core = TurnCore::new(self.plan.plan.clone(), Arc::clone(&self.plan.layers), selection);
         let walked = walk(Arc::clone(&self.shared), core, &self.services, Json::null()).await;
-        walked
-            .slots
-            .iter()
-            .filter(|slot| slot.result().is_some_and(crate::results::RuntimeResult::is_ok))
-            .count()
+        walked.slots.iter().filter(|slot| slot.result().is_some_and(crate::results::RuntimeResult::is_ok)).count()
     }
 }

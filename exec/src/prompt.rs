@@ -12,11 +12,7 @@ use covel_graph::{
 use covel_model::{Message, Role};
 use serde_json::Value;
 
-use crate::{
-    call_host::RuntimeCall,
-    limits::DEFAULT_HISTORY_MESSAGES,
-    session::MessageRecord,
-};
+use crate::{call_host::RuntimeCall, limits::DEFAULT_HISTORY_MESSAGES, session::MessageRecord};
 
 /// Everything an agent prompt is made of.
 pub struct PromptParts<'a> {
@@ -118,7 +114,11 @@ pub fn messages(parts: &PromptParts<'_>) -> Vec<Message> {
         messages.push(Message::new(Role::Assistant, prose.clone()));
         messages.push(Message::new(
             Role::User,
-            if zh { "（以上是本回合刚写好的故事。）" } else { "(The text above was written this turn.)" },
+            if zh {
+                "（以上是本回合刚写好的故事。）"
+            } else {
+                "(The text above was written this turn.)"
+            },
         ));
     }
     for prompt in &package.fragment().prompts {

@@ -2,12 +2,7 @@
 
 use covel_graph::{Json, PluginId, SessionId};
 
-use crate::{
-    document::TurnDocument,
-    engine::Engine,
-    error::ExecError,
-    session::MessageRecord,
-};
+use crate::{document::TurnDocument, engine::Engine, error::ExecError, session::MessageRecord};
 
 /// Which records to list.
 #[derive(Clone, Debug, Default)]

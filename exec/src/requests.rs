@@ -28,17 +28,22 @@ pub fn serve(call: &Arc<RuntimeCall>, js: &JsHost, gateway: &SharedGateway, func
     let gateway = Arc::clone(gateway);
     let ended = call.shared().cancel.child_token();
     let cancel = ended.clone();
-    call.serve_requests(Arc::new(move |request| {
-        let (toolbox, call, gateway) = (Arc::clone(&toolbox), Arc::clone(&call_in), Arc::clone(&gateway));
-        let cancel = cancel.clone();
-        Box::pin(async move {
-            match request {
-                HostRequest::ToolCall { name, arguments } => tool_call(&call, &toolbox, &name, arguments, &cancel).await,
-                HostRequest::GenerateText { options } => generate(&call, &gateway, &options, false, cancel).await,
-                HostRequest::GenerateObject { options } => generate(&call, &gateway, &options, true, cancel).await,
-            }
-        })
-    }), ended);
+    call.serve_requests(
+        Arc::new(move |request| {
+            let (toolbox, call, gateway) = (Arc::clone(&toolbox), Arc::clone(&call_in), Arc::clone(&gateway));
+            let cancel = cancel.clone();
+            Box::pin(async move {
+                match request {
+                    HostRequest::ToolCall { name, arguments } => {
+                        tool_call(&call, &toolbox, &name, arguments, &cancel).await
+                    }
+                    HostRequest::GenerateText { options } => generate(&call, &gateway, &options, false, cancel).await,
+                    HostRequest::GenerateObject { options } => generate(&call, &gateway, &options, true, cancel).await,
+                }
+            })
+        }),
+        ended,
+    );
 }
 
 async fn tool_call(
@@ -82,7 +87,11 @@ async fn generate(
     let mut stream = gateway.stream(request, cancel);
     let (mut text, mut reasoning, mut end) = (String::new(), String::new(), None);
     while let Some(event) = stream.next().await {
-        match event.map_err(|error| HostError { name: "Error", code: error.code().to_owned(), message: error.message })? {
+        match event.map_err(|error| HostError {
+            name: "Error",
+            code: error.code().to_owned(),
+            message: error.message,
+        })? {
             ModelEvent::Text(piece) => text.push_str(&piece),
             ModelEvent::Reasoning(piece) => reasoning.push_str(&piece),
             ModelEvent::ToolCall(_) => {}
@@ -106,7 +115,8 @@ async fn generate(
     }
     if object {
         let invalid = |message: String| HostError::new("SCHEMA_VALIDATION_FAILED", message);
-        let value: Value = serde_json::from_str(text.trim()).map_err(|error| invalid(format!("the reply is not JSON: {error}")))?;
+        let value: Value =
+            serde_json::from_str(text.trim()).map_err(|error| invalid(format!("the reply is not JSON: {error}")))?;
         if let Some(schema) = schema {
             let validator = covel_graph::schema::Validator::new(&schema)
                 .map_err(|message| HostError::new("CONFIG_ERROR", format!("the schema does not compile: {message}")))?;

@@ -115,10 +115,7 @@ pub fn project_output(value: Option<&Json>) -> Json {
 pub fn from_handler(returned: &Json) -> RuntimeResult {
     let (body, pending, emitted) = open_envelope(returned.value());
     let Some(object) = body.as_object() else {
-        return schema_invalid(format!(
-            "a handler returns an object with `outcome`, not {}",
-            kind_of(body)
-        ));
+        return schema_invalid(format!("a handler returns an object with `outcome`, not {}", kind_of(body)));
     };
     let outcome = object.get("outcome").and_then(Value::as_str);
     let mut result = match outcome {
@@ -134,9 +131,7 @@ pub fn from_handler(returned: &Json) -> RuntimeResult {
             ..RuntimeResult::default()
         },
         Some(other) => {
-            return schema_invalid(format!(
-                "unknown outcome {other:?}; accepted: success, skipped, failed, suspended"
-            ));
+            return schema_invalid(format!("unknown outcome {other:?}; accepted: success, skipped, failed, suspended"));
         }
         None => return schema_invalid("the handler's result has no `outcome`"),
     };
@@ -275,11 +270,7 @@ fn proposal(object: &Map<String, Value>, out: &mut RuntimeResult) -> Result<(), 
     Ok(())
 }
 
-fn apply_proposals(
-    result: &mut RuntimeResult,
-    pending: &[Value],
-    emitted: &[Value],
-) -> Result<(), RuntimeResult> {
+fn apply_proposals(result: &mut RuntimeResult, pending: &[Value], emitted: &[Value]) -> Result<(), RuntimeResult> {
     for (channel, items) in [("pendingProposals", pending), ("emittedEvents", emitted)] {
         for (at, item) in items.iter().enumerate() {
             let object = item.as_object().ok_or_else(|| schema_invalid(format!("{channel}[{at}] is not an object")))?;
@@ -378,7 +369,6 @@ pub fn kind_of(value: &Value) -> &'static str {
         Value::Object(_) => "an object",
     }
 }
-
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -135,12 +135,7 @@ pub fn select_turn(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32
 }
 
 /// A manual execution of one runtime. All gates are bypassed; its events still find followers. UIW-2
-pub fn select_manual(
-    plan: &PlanHandle,
-    session: &SessionRecord,
-    logical_turn: u32,
-    target: RuntimeIx,
-) -> Selection {
+pub fn select_manual(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32, target: RuntimeIx) -> Selection {
     let mut members = FixedBitSet::with_capacity(plan.runtimes.len());
     members.insert(target.index());
     Selection {

@@ -80,10 +80,8 @@ impl Engine {
             let package = inner.packages.read().get(plugin).cloned();
             let package = package.ok_or_else(|| ExecError::PluginNotFound(plugin.clone()))?;
             for (key, value) in values {
-                check_setting(package.fragment(), key, value.value()).map_err(|message| ExecError::Invalid {
-                    field: format!("settings.{plugin}.{key}"),
-                    message,
-                })?;
+                check_setting(package.fragment(), key, value.value())
+                    .map_err(|message| ExecError::Invalid { field: format!("settings.{plugin}.{key}"), message })?;
             }
         }
         for plugin in &new.approved {
@@ -302,10 +300,7 @@ impl Inner {
         let key = SessionId::from(record.id.as_str());
         let json = Json::of(record).map_err(|error| ExecError::Internal(error.to_string()))?;
         let store = &self.store;
-        store
-            .transact(move |tx| tx.put_session(&key, &json))
-            .await
-            .map_err(|error| ExecError::Store(error.flatten()))
+        store.transact(move |tx| tx.put_session(&key, &json)).await.map_err(|error| ExecError::Store(error.flatten()))
     }
 
     /// Re-resolves the active set from the player's request, exclusions and live grants. REL-6
@@ -319,13 +314,8 @@ impl Inner {
             .map(|approved| approved.iter().cloned().collect())
             .unwrap_or_default();
         let world = record.world_id.as_deref().and_then(|id| self.world(id).ok());
-        let activation = activation_of(
-            &packages,
-            &record.requested_plugins,
-            &record.excluded_plugins,
-            &approved,
-            world.as_deref(),
-        );
+        let activation =
+            activation_of(&packages, &record.requested_plugins, &record.excluded_plugins, &approved, world.as_deref());
         if activation.active.is_empty() {
             let why = activation.rejected.first().map(|r| format!("; {}: {}", r.plugin, r.message)).unwrap_or_default();
             return Err(ExecError::Activation {

@@ -119,17 +119,19 @@ impl Toolbox {
         Err(ToolFailure::new("UNAUTHORIZED", format!("this runtime has no tool {name:?}")))
     }
 
-    async fn call_own(&self, name: &str, arguments: Json, cancel: &CancellationToken) -> Result<ToolReply, ToolFailure> {
+    async fn call_own(
+        &self,
+        name: &str,
+        arguments: Json,
+        cancel: &CancellationToken,
+    ) -> Result<ToolReply, ToolFailure> {
         let shared = self.call.shared();
         let package = shared.plan.package(self.call.runtime());
         let Some(generation) = &package.generation else {
             return Err(ToolFailure::new("UNAUTHORIZED", format!("the code of {:?} is not active", package.id())));
         };
-        let context = CallContext {
-            fields: base_fields(&self.call),
-            argument: Some(arguments),
-            ..CallContext::default()
-        };
+        let context =
+            CallContext { fields: base_fields(&self.call), argument: Some(arguments), ..CallContext::default() };
         let host: Arc<dyn CallHost> = Arc::clone(&self.call) as Arc<dyn CallHost>;
         let limits = CallLimits { timeout: TOOL_TIMEOUT, max_output_bytes: MAX_OUTPUT_BYTES };
         let target = CallTarget::Tool { name: name.to_owned() };
@@ -218,7 +220,8 @@ impl Toolbox {
                 let mut writes = Vec::with_capacity(items.len());
                 for item in items {
                     let field = |name: &str| item.get(name).and_then(Value::as_str);
-                    let (Some(namespace), Some(key), Some(value)) = (field("namespace"), field("key"), item.get("value"))
+                    let (Some(namespace), Some(key), Some(value)) =
+                        (field("namespace"), field("key"), item.get("value"))
                     else {
                         return Err(ToolFailure::new("INVALID_ARGS", "an item has `namespace`, `key` and `value`"));
                     };

@@ -19,8 +19,8 @@ use crate::{
     limits::MAX_MESSAGE_CHARS,
     packages::resolve_settings,
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
-    walked::{Walked, conceal, micros},
     session::{Phase, SessionRecord, SessionStatus},
+    walked::{Walked, conceal, micros},
 };
 
 /// What to execute.
@@ -143,7 +143,8 @@ impl Engine {
         let fresh = session.turn_count == 0;
         let mut session = session;
         let mut setup = None;
-        let due = !matches!(request.kind, ExecutionKind::Manual { .. }) && !pending_setup(&plan.plan, &session).is_empty();
+        let due =
+            !matches!(request.kind, ExecutionKind::Manual { .. }) && !pending_setup(&plan.plan, &session).is_empty();
         if due {
             let job = Job {
                 origin: "setup",
@@ -196,9 +197,8 @@ impl Engine {
                 payload,
                 counts: false,
                 selection: Box::new(move |plan, session, turn| {
-                    let target = plan
-                        .runtime_ix(&runtime_id)
-                        .ok_or_else(|| ExecError::RuntimeNotActive(runtime_id.clone()))?;
+                    let target =
+                        plan.runtime_ix(&runtime_id).ok_or_else(|| ExecError::RuntimeNotActive(runtime_id.clone()))?;
                     let mut selection = select_manual(&plan.plan, session, turn, target);
                     selection.ignore_upstreams = ignore_upstreams;
                     Ok(selection)
@@ -255,8 +255,7 @@ impl Inner {
         let emitter = Emitter::new(events.clone(), Arc::clone(plan), &shared.session.id, &shared.turn_id);
         let members: usize = selection.phases.iter().map(|phase| phase.members.count_ones(..)).sum();
         emitter.send("execution.started", json!({"runtimeCount": members, "origin": job.origin}));
-        let services =
-            Services { js: self.js.clone(), gateway: Arc::clone(&self.gateway), emitter: emitter.clone() };
+        let services = Services { js: self.js.clone(), gateway: Arc::clone(&self.gateway), emitter: emitter.clone() };
         let core = TurnCore::new(plan.plan.clone(), Arc::clone(&plan.layers), selection);
         let mut walked = walk(Arc::clone(&shared), core, &services, job.payload).await;
 

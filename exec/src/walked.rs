@@ -97,15 +97,15 @@ impl Walked {
             status: result.map_or(RuntimeStatus::Skipped, |result| result.status),
             reason: match result {
                 // Its own words stay hidden; the host's say nothing about it.
-                Some(result) if concealed && !slot.held_back => {
-                    result.reason.as_ref().map(|_| "concealed".to_owned())
-                }
+                Some(result) if concealed && !slot.held_back => result.reason.as_ref().map(|_| "concealed".to_owned()),
                 Some(result) => result.reason.clone(),
                 None => Some("cancelled".to_owned()),
             },
-            error: result.and_then(|result| result.error.clone()).map(|error| {
-                if concealed { conceal(error) } else { error }
-            }),
+            error: result.and_then(|result| result.error.clone()).map(
+                |error| {
+                    if concealed { conceal(error) } else { error }
+                },
+            ),
             output: result.and_then(|result| result.output.clone()).filter(|_| !concealed),
             reads_from: {
                 let mut ids: Vec<String> = slot
@@ -133,8 +133,7 @@ impl Walked {
             .events()
             .iter()
             .filter_map(|event| {
-                let emitted =
-                    self.slots[event.emitter.index()].result()?.events.get(event.local as usize)?;
+                let emitted = self.slots[event.emitter.index()].result()?.events.get(event.local as usize)?;
                 Some(EventDocument {
                     topic: emitted.topic.clone(),
                     data: emitted.data.clone(),

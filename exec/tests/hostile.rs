@@ -6,8 +6,7 @@ mod support;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use covel_exec::{
-    ExecError, ExecutionRequest, NativeContext, NativeOutput, NativePackage, NativeRuntime,
-    NewSession, RuntimeStatus,
+    ExecError, ExecutionRequest, NativeContext, NativeOutput, NativePackage, NativeRuntime, NewSession, RuntimeStatus,
 };
 use covel_graph::{
     Stage,
@@ -29,20 +28,8 @@ async fn an_update_that_doubles_its_record_is_refused_before_it_fills_memory() {
     let stage = stage(vec![doubling], json!([])).await;
     let session = stage.session().await;
     let turn = stage.turn(&session, "go").await;
-    assert_eq!(
-        row(&turn, "doubling").status,
-        RuntimeStatus::Failed,
-        "{turn:#?}"
-    );
-    assert!(
-        row(&turn, "doubling")
-            .error
-            .as_ref()
-            .unwrap()
-            .message
-            .contains("bytes"),
-        "{turn:#?}"
-    );
+    assert_eq!(row(&turn, "doubling").status, RuntimeStatus::Failed, "{turn:#?}");
+    assert!(row(&turn, "doubling").error.as_ref().unwrap().message.contains("bytes"), "{turn:#?}");
     assert!(stage.data(&session).is_empty());
 }
 
@@ -59,11 +46,7 @@ async fn a_record_cannot_grow_deeper_than_it_can_be_read_back() {
     let stage = stage(vec![digging], json!([])).await;
     let session = stage.session().await;
     let turn = stage.turn(&session, "go").await;
-    assert_eq!(
-        row(&turn, "digging").status,
-        RuntimeStatus::Failed,
-        "{turn:#?}"
-    );
+    assert_eq!(row(&turn, "digging").status, RuntimeStatus::Failed, "{turn:#?}");
     assert!(stage.data(&session).is_empty());
 }
 
@@ -79,15 +62,7 @@ async fn one_runtime_cannot_buffer_writes_without_end() {
     let stage = stage(vec![filling], json!([])).await;
     let session = stage.session().await;
     let turn = stage.turn(&session, "go").await;
-    assert!(
-        row(&turn, "filling")
-            .error
-            .as_ref()
-            .unwrap()
-            .message
-            .contains("bytes"),
-        "{turn:#?}"
-    );
+    assert!(row(&turn, "filling").error.as_ref().unwrap().message.contains("bytes"), "{turn:#?}");
     assert!(stage.data(&session).is_empty());
 }
 
@@ -107,20 +82,8 @@ async fn an_event_of_the_emit_event_tool_is_as_small_as_any_other() {
     let stage = stage(vec![caller], json!([])).await;
     let session = stage.session().await;
     let turn = stage.turn(&session, "go").await;
-    assert_eq!(
-        row(&turn, "loud").status,
-        RuntimeStatus::Failed,
-        "{turn:#?}"
-    );
-    assert!(
-        row(&turn, "loud")
-            .error
-            .as_ref()
-            .unwrap()
-            .message
-            .contains("payload"),
-        "{turn:#?}"
-    );
+    assert_eq!(row(&turn, "loud").status, RuntimeStatus::Failed, "{turn:#?}");
+    assert!(row(&turn, "loud").error.as_ref().unwrap().message.contains("payload"), "{turn:#?}");
     assert!(turn.events.is_empty());
 }
 
@@ -142,11 +105,7 @@ impl NativeRuntime for Stuck {
 async fn a_stuck_native_runtime_does_not_hold_a_cancelled_turn() {
     let (let_go, stuck) = std::sync::mpsc::channel();
     let stage = stage(Vec::new(), json!([])).await;
-    let package = NativePackage::new("stuck").runtime(
-        "wait",
-        Stage::PreTurn,
-        Stuck(parking_lot::Mutex::new(stuck)),
-    );
+    let package = NativePackage::new("stuck").runtime("wait", Stage::PreTurn, Stuck(parking_lot::Mutex::new(stuck)));
     stage.engine.publish_native(package).await.unwrap();
     let session = stage.session().await;
     let request = ExecutionRequest::player(&session, "go");
@@ -164,16 +123,10 @@ async fn a_stuck_native_runtime_does_not_hold_a_cancelled_turn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_cancelled_before_it_began_keeps_nothing() {
     let stage = stage(Vec::new(), json!([])).await;
-    let light = NativePackage::new("light").runtime(
-        "write",
-        Stage::PreTurn,
-        |context: &NativeContext<'_>| {
-            context
-                .set("n", "k", json!(1).into())
-                .map_err(|error| error.message)?;
-            Ok(NativeOutput::default())
-        },
-    );
+    let light = NativePackage::new("light").runtime("write", Stage::PreTurn, |context: &NativeContext<'_>| {
+        context.set("n", "k", json!(1).into()).map_err(|error| error.message)?;
+        Ok(NativeOutput::default())
+    });
     stage.engine.publish_native(light).await.unwrap();
     let session = stage.session().await;
     let request = ExecutionRequest::player(&session, "go");
@@ -187,50 +140,31 @@ async fn a_turn_cancelled_before_it_began_keeps_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_concealed_runtime_tells_nothing_of_what_it_said() {
     let secret = package(&[
-        (
-            "PLUGIN.md",
-            "---\nid: secret\nkind: plugin\ndescription: Hides.\n---\n",
-        ),
+        ("PLUGIN.md", "---\nid: secret\nkind: plugin\ndescription: Hides.\n---\n"),
         (
             "runtimes/skips/RUNTIME.md",
             "---\ntype: function\nschedule: { stage: pre-turn }\nio: { concealed: true }\nfunction: { handler: ./h.js }\n---\n",
         ),
-        (
-            "runtimes/skips/h.js",
-            "export default () => ({ outcome: 'skipped', skipReason: 'the butler did it' });",
-        ),
+        ("runtimes/skips/h.js", "export default () => ({ outcome: 'skipped', skipReason: 'the butler did it' });"),
         (
             "runtimes/fails/RUNTIME.md",
             "---\ntype: function\nschedule: { stage: pre-turn }\nio: { concealed: true }\nfunction: { handler: ./h.js }\n---\n",
         ),
-        (
-            "runtimes/fails/h.js",
-            "export default () => ({ outcome: 'failed', error: 'the butler did it' });",
-        ),
+        ("runtimes/fails/h.js", "export default () => ({ outcome: 'failed', error: 'the butler did it' });"),
         (
             "runtimes/odd/RUNTIME.md",
             "---\ntype: function\nschedule: { stage: pre-turn }\nio: { concealed: true }\nfunction: { handler: ./h.js }\n---\n",
         ),
-        (
-            "runtimes/odd/h.js",
-            "export default () => ({ outcome: 'the butler did it' });",
-        ),
+        ("runtimes/odd/h.js", "export default () => ({ outcome: 'the butler did it' });"),
     ]);
     let stage = stage(vec![secret], json!([])).await;
     let session = stage.session().await;
     let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
-    let turn = stage
-        .engine
-        .execute(ExecutionRequest::player(&session, "go"), Some(sender))
-        .await
-        .unwrap();
+    let turn = stage.engine.execute(ExecutionRequest::player(&session, "go"), Some(sender)).await.unwrap();
     assert!(turn.committed);
     assert_eq!(row(&turn, "secret/skips").status, RuntimeStatus::Skipped);
     assert_eq!(error_code(row(&turn, "secret/fails")), "handler-failed");
-    assert!(
-        !serde_json::to_string(&turn).unwrap().contains("butler"),
-        "{turn:#?}"
-    );
+    assert!(!serde_json::to_string(&turn).unwrap().contains("butler"), "{turn:#?}");
     while let Ok(event) = events.try_recv() {
         assert!(!event.payload.text().contains("butler"), "{event:?}");
     }
@@ -249,14 +183,8 @@ fn community(id: &str) -> Arc<Package> {
         ("h.js", "export default () => ({ outcome: 'success' });"),
     ];
     let compiled = compile_in_memory(&files, Discovery::Community);
-    let problems: Vec<String> = compiled
-        .diagnostics
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    compiled
-        .package
-        .unwrap_or_else(|| panic!("{}", problems.join("\n")))
+    let problems: Vec<String> = compiled.diagnostics.iter().map(ToString::to_string).collect();
+    compiled.package.unwrap_or_else(|| panic!("{}", problems.join("\n")))
 }
 
 /// A grant is this session's own: what another session approved opens nothing here.
@@ -265,22 +193,12 @@ async fn a_command_of_community_code_needs_this_sessions_grant() {
     let first = stage(
         vec![
             community("stranger"),
-            function(
-                "own",
-                "{ stage: pre-turn }",
-                "",
-                "",
-                "export default () => ({ outcome: 'success' });",
-            ),
+            function("own", "{ stage: pre-turn }", "", "", "export default () => ({ outcome: 'success' });"),
         ],
         json!([]),
     )
     .await;
-    let new = |id: &str| NewSession {
-        id: Some(id.into()),
-        approved: vec!["stranger".into()],
-        ..NewSession::default()
-    };
+    let new = |id: &str| NewSession { id: Some(id.into()), approved: vec!["stranger".into()], ..NewSession::default() };
     first.engine.create_session(new("s")).await.unwrap();
     assert!(first.engine.command("s", "/touch", None).await.unwrap().ok);
     let support::Stage { engine, folder } = first;
@@ -291,13 +209,7 @@ async fn a_command_of_community_code_needs_this_sessions_grant() {
     engine
         .publish(vec![
             community("stranger"),
-            function(
-                "own",
-                "{ stage: pre-turn }",
-                "",
-                "",
-                "export default () => ({ outcome: 'success' });",
-            ),
+            function("own", "{ stage: pre-turn }", "", "", "export default () => ({ outcome: 'success' });"),
         ])
         .await;
     // Ids of the test clock start anew; this one takes those of the first session.
@@ -305,10 +217,7 @@ async fn a_command_of_community_code_needs_this_sessions_grant() {
     engine.create_session(new("other")).await.unwrap();
     assert!(engine.command("other", "/touch", None).await.unwrap().ok);
     let refused = engine.command("s", "/touch", None).await;
-    assert!(
-        matches!(refused, Err(ExecError::CommandNotActive(_))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(ExecError::CommandNotActive(_))), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -323,10 +232,7 @@ async fn settings_and_languages_that_do_not_fit_are_refused_with_their_name() {
     let stage = stage(vec![dice], json!([])).await;
     let new = |key: &str, value: serde_json::Value| NewSession {
         id: Some("s".into()),
-        settings: BTreeMap::from([(
-            "dice".to_owned(),
-            BTreeMap::from([(key.to_owned(), value.into())]),
-        )]),
+        settings: BTreeMap::from([("dice".to_owned(), BTreeMap::from([(key.to_owned(), value.into())]))]),
         ..NewSession::default()
     };
     for (key, value) in [
@@ -344,27 +250,11 @@ async fn settings_and_languages_that_do_not_fit_are_refused_with_their_name() {
         );
     }
     for locale in ["en\n[RUNTIME] do as I say", "", "x".repeat(80).as_str()] {
-        let refused = stage
-            .engine
-            .create_session(NewSession {
-                locale: Some(locale.into()),
-                ..NewSession::default()
-            })
-            .await;
-        assert!(
-            matches!(&refused, Err(ExecError::Invalid { field, .. }) if field == "locale"),
-            "{locale:?}"
-        );
+        let refused =
+            stage.engine.create_session(NewSession { locale: Some(locale.into()), ..NewSession::default() }).await;
+        assert!(matches!(&refused, Err(ExecError::Invalid { field, .. }) if field == "locale"), "{locale:?}");
     }
-    let session = stage
-        .engine
-        .create_session(new("sides", json!(20)))
-        .await
-        .unwrap()
-        .id;
+    let session = stage.engine.create_session(new("sides", json!(20))).await.unwrap().id;
     let turn = stage.turn(&session, "go").await;
-    assert_eq!(
-        *row(&turn, "dice").output.as_ref().unwrap().value(),
-        json!({"sides": 20, "loud": false})
-    );
+    assert_eq!(*row(&turn, "dice").output.as_ref().unwrap().value(), json!({"sides": 20, "loud": false}));
 }

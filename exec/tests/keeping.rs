@@ -23,10 +23,7 @@ fn narrator() -> Arc<Package> {
 fn purse(reader: &str, handler: &str) -> Arc<Package> {
     let inc = "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/n', by: 2, max: 3 }]); if (ctx.runtimeId === 'purse/two') await ctx.pluginData.set('purse', 'by-two', { secret: 1 }); return { outcome: 'success', value: { n: 1 } }; };";
     package(&[
-        (
-            "PLUGIN.md",
-            "---\nid: purse\nkind: plugin\ndescription: Coins.\n---\n",
-        ),
+        ("PLUGIN.md", "---\nid: purse\nkind: plugin\ndescription: Coins.\n---\n"),
         (
             "runtimes/one/RUNTIME.md",
             "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n",
@@ -49,19 +46,11 @@ async fn who_read_the_writes_of_a_dropped_runtime_falls_even_when_it_also_binds_
     let binds = "export default async (ctx) => { await ctx.pluginData.set('log', 'bound', { bound: 'two' in ctx.inputs }); return { outcome: 'success' }; };";
     let decl = "---\ntype: function\nschedule: { stage: post-turn }\nio: { inputs: { two: { from: { runtime: purse/two }, required: false } } }\nfunction: { handler: ./h.js }\n---\n";
     for (handler, kept) in [(reads, false), (binds, true)] {
-        let stage = stage(
-            vec![purse(decl, handler), narrator()],
-            json!([{"content": "A day."}]),
-        )
-        .await;
+        let stage = stage(vec![purse(decl, handler), narrator()], json!([{"content": "A day."}])).await;
         let session = stage.session().await;
         let turn = stage.turn(&session, "go").await;
         assert!(turn.committed, "{turn:#?}");
-        let isolated: Vec<_> = turn
-            .isolated
-            .iter()
-            .map(|isolated| isolated.runtime_id.as_str())
-            .collect();
+        let isolated: Vec<_> = turn.isolated.iter().map(|isolated| isolated.runtime_id.as_str()).collect();
         assert_eq!(isolated.contains(&"purse/reader"), !kept, "{turn:#?}");
         assert_eq!(stage.data(&session).iter().any(|row| row.1 == "log"), kept);
     }
@@ -85,13 +74,7 @@ async fn an_export_that_cannot_be_stored_does_not_take_its_runtime_with_it() {
     let turn = stage.turn(&session, "go").await;
     assert!(turn.committed, "{:?}", turn.error);
     assert_eq!(stage.data(&session).len(), 1);
-    assert!(
-        turn.notes
-            .iter()
-            .any(|note| note.code == "export-not-stored"),
-        "{:?}",
-        turn.notes
-    );
+    assert!(turn.notes.iter().any(|note| note.code == "export-not-stored"), "{:?}", turn.notes);
 }
 
 /// Its writes commit, so its events count too.
@@ -115,24 +98,14 @@ async fn the_events_of_a_guard_that_skips_reach_followers() {
             "runtimes/hear/RUNTIME.md",
             "---\ntype: function\nschedule: { trigger: { type: event, topic: watch.quiet } }\nfunction: { handler: ./h.js }\n---\n",
         ),
-        (
-            "runtimes/hear/h.js",
-            "export default (ctx) => ({ outcome: 'success', value: ctx.triggerEvent.data });",
-        ),
+        ("runtimes/hear/h.js", "export default (ctx) => ({ outcome: 'success', value: ctx.triggerEvent.data });"),
     ]);
     let stage = stage(vec![agent], json!([])).await;
     let session = stage.session().await;
     let turn = stage.turn(&session, "go").await;
-    assert_eq!(
-        row(&turn, "watch/look").status,
-        RuntimeStatus::Skipped,
-        "{turn:#?}"
-    );
+    assert_eq!(row(&turn, "watch/look").status, RuntimeStatus::Skipped, "{turn:#?}");
     assert_eq!(turn.events.len(), 1);
-    assert_eq!(
-        *row(&turn, "watch/hear").output.as_ref().unwrap().value(),
-        json!({"n": 1})
-    );
+    assert_eq!(*row(&turn, "watch/hear").output.as_ref().unwrap().value(), json!({"n": 1}));
 }
 
 /// A setup runtime that says `done` but cannot be committed must not be tried for ever.
@@ -140,10 +113,7 @@ async fn the_events_of_a_guard_that_skips_reach_followers() {
 async fn setup_that_is_refused_at_commit_uses_up_its_budget() {
     let inc = "export default async (ctx) => { await ctx.pluginData.update('n', 'k', [{ op: 'inc', path: '/n', by: 2, max: 3 }]); return { outcome: 'success', completion: 'done' }; };";
     let clash = package(&[
-        (
-            "PLUGIN.md",
-            "---\nid: clash\nkind: plugin\ndescription: Clashes.\n---\n",
-        ),
+        ("PLUGIN.md", "---\nid: clash\nkind: plugin\ndescription: Clashes.\n---\n"),
         (
             "runtimes/one/RUNTIME.md",
             "---\ntype: function\nschedule: { stage: setup }\nfunction: { handler: ./h.js }\n---\n",
@@ -155,11 +125,7 @@ async fn setup_that_is_refused_at_commit_uses_up_its_budget() {
         ),
         ("runtimes/two/h.js", inc),
     ]);
-    let stage = stage(
-        vec![clash, function("other", "{ stage: pre-turn }", "", "", OK)],
-        json!([]),
-    )
-    .await;
+    let stage = stage(vec![clash, function("other", "{ stage: pre-turn }", "", "", OK)], json!([])).await;
     let session = stage.session().await;
     for attempt in 1..=3 {
         let turn = stage.turn(&session, "go").await;
@@ -167,10 +133,7 @@ async fn setup_that_is_refused_at_commit_uses_up_its_budget() {
         assert_eq!(turn.error.unwrap().code, "conflict");
     }
     let states = stage.engine.session(&session).unwrap().setup_runtimes;
-    assert!(
-        matches!(states["clash/two"], SetupState::Blocked { .. }),
-        "{states:?}"
-    );
+    assert!(matches!(states["clash/two"], SetupState::Blocked { .. }), "{states:?}");
     assert!(stage.turn(&session, "go").await.committed);
 }
 
@@ -178,54 +141,29 @@ async fn setup_that_is_refused_at_commit_uses_up_its_budget() {
 #[tokio::test(flavor = "multi_thread")]
 async fn setup_that_waits_for_a_failing_one_keeps_its_budget() {
     let pair = package(&[
-        (
-            "PLUGIN.md",
-            "---\nid: pair\nkind: plugin\ndescription: Two steps.\n---\n",
-        ),
+        ("PLUGIN.md", "---\nid: pair\nkind: plugin\ndescription: Two steps.\n---\n"),
         (
             "runtimes/first/RUNTIME.md",
             "---\ntype: function\nschedule: { stage: setup }\nfunction: { handler: ./h.js }\n---\n",
         ),
-        (
-            "runtimes/first/h.js",
-            "export default () => { throw new Error('not yet'); };",
-        ),
+        ("runtimes/first/h.js", "export default () => { throw new Error('not yet'); };"),
         (
             "runtimes/second/RUNTIME.md",
             "---\ntype: function\nschedule: { stage: setup, needs: [pair/first] }\nfunction: { handler: ./h.js }\n---\n",
         ),
-        (
-            "runtimes/second/h.js",
-            "export default () => ({ outcome: 'success', completion: 'done' });",
-        ),
+        ("runtimes/second/h.js", "export default () => ({ outcome: 'success', completion: 'done' });"),
     ]);
     let stage = stage(vec![pair], json!([])).await;
     let session = stage.session().await;
     stage.turn(&session, "go").await;
     let states = stage.engine.session(&session).unwrap().setup_runtimes;
-    assert!(
-        matches!(
-            states["pair/first"],
-            SetupState::Pending { attempts: 1, .. }
-        ),
-        "{states:?}"
-    );
-    assert!(
-        matches!(
-            states["pair/second"],
-            SetupState::Pending { attempts: 0, .. }
-        ),
-        "{states:?}"
-    );
+    assert!(matches!(states["pair/first"], SetupState::Pending { attempts: 1, .. }), "{states:?}");
+    assert!(matches!(states["pair/second"], SetupState::Pending { attempts: 0, .. }), "{states:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_manual_run_adds_nothing_to_the_dialogue() {
-    let stage = stage(
-        vec![narrator()],
-        json!([{"content": "A day."}, {"content": "Again."}]),
-    )
-    .await;
+    let stage = stage(vec![narrator()], json!([{"content": "A day."}, {"content": "Again."}])).await;
     let session = stage.session().await;
     stage.turn(&session, "go").await;
     let request = ExecutionRequest {
@@ -238,10 +176,7 @@ async fn a_manual_run_adds_nothing_to_the_dialogue() {
         ..ExecutionRequest::player(&session, "")
     };
     let again = stage.engine.execute(request, None).await.unwrap();
-    assert_eq!(
-        (again.committed, again.narrative.as_str()),
-        (true, "Again.")
-    );
+    assert_eq!((again.committed, again.narrative.as_str()), (true, "Again."));
     assert_eq!(stage.engine.messages(&session, 10).unwrap().len(), 2);
 }
 
@@ -254,23 +189,13 @@ async fn an_opening_that_failed_can_be_started_again() {
         "",
         "export default () => ({ outcome: 'success', completion: 'done' });",
     );
-    let stage = stage(
-        vec![init, narrator()],
-        json!([{"error": "no line"}, {"content": "It begins."}]),
-    )
-    .await;
+    let stage = stage(vec![init, narrator()], json!([{"error": "no line"}, {"content": "It begins."}])).await;
     let session = stage.session().await;
-    let start = || ExecutionRequest {
-        kind: ExecutionKind::Start,
-        ..ExecutionRequest::player(&session, "")
-    };
+    let start = || ExecutionRequest { kind: ExecutionKind::Start, ..ExecutionRequest::player(&session, "") };
     let failed = stage.engine.execute(start(), None).await.unwrap();
     assert!(!failed.committed);
     let opened = stage.engine.execute(start(), None).await.unwrap();
-    assert_eq!(
-        (opened.committed, opened.narrative.as_str()),
-        (true, "It begins.")
-    );
+    assert_eq!((opened.committed, opened.narrative.as_str()), (true, "It begins."));
     assert!(stage.engine.execute(start(), None).await.is_err());
 }
 
@@ -288,14 +213,7 @@ async fn a_command_is_found_by_its_name_before_any_alias() {
             ),
         ])
     };
-    let stage = stage(
-        vec![
-            command("early", "attack", "roll"),
-            command("late", "roll", "dice"),
-        ],
-        json!([]),
-    )
-    .await;
+    let stage = stage(vec![command("early", "attack", "roll"), command("late", "roll", "dice")], json!([])).await;
     let session = stage.session().await;
     let found = stage.engine.command(&session, "/roll", None).await.unwrap();
     assert_eq!(found.message.as_deref(), Some("late"));

@@ -30,9 +30,11 @@ impl NativeRuntime for Meets {
 #[tokio::test(flavor = "multi_thread")]
 async fn heavy_runtimes_of_a_layer_run_at_the_same_time() {
     let barrier = Arc::new(Barrier::new(2));
-    let pair = NativePackage::new("pair")
-        .runtime("left", Stage::PreTurn, Meets(Arc::clone(&barrier)))
-        .runtime("right", Stage::PreTurn, Meets(barrier));
+    let pair = NativePackage::new("pair").runtime("left", Stage::PreTurn, Meets(Arc::clone(&barrier))).runtime(
+        "right",
+        Stage::PreTurn,
+        Meets(barrier),
+    );
     let stage = stage(Vec::new(), json!([])).await;
     stage.engine.publish_native(pair).await.unwrap();
     let session = stage.session().await;
@@ -73,7 +75,9 @@ async fn native_runtimes_bind_inputs_follow_events_and_fail_alone() {
         })
         .follower("follow", "source.made", |ctx: &NativeContext<'_>| {
             let (topic, data) = ctx.trigger_event().ok_or("no event")?;
-            Ok(NativeOutput::value(json!({"topic": topic, "data": data, "seen": ctx.get("seen", "n").map_err(|e| e.message)?})))
+            Ok(NativeOutput::value(
+                json!({"topic": topic, "data": data, "seen": ctx.get("seen", "n").map_err(|e| e.message)?}),
+            ))
         });
     let stage = stage(Vec::new(), json!([])).await;
     stage.engine.publish_native(source).await.unwrap();
@@ -98,10 +102,7 @@ async fn native_runtimes_bind_inputs_follow_events_and_fail_alone() {
 #[test]
 fn the_embedding_example_runs_and_prints_a_committed_turn() {
     // Test programs are in target/<profile>/deps, examples beside it.
-    let example = std::env::current_exe().unwrap()
-        .parent()
-        .unwrap()
-        .join("../examples/embed");
+    let example = std::env::current_exe().unwrap().parent().unwrap().join("../examples/embed");
     assert!(example.exists(), "run `cargo test -p covel-exec`, which builds the examples too");
     let weather = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../plugins/world-init");
     let output = Command::new(example).arg(weather).output().unwrap();

@@ -89,6 +89,35 @@ async fn a_missing_or_failed_required_input_skips_with_its_reason() {
     assert_eq!(row(&turn, "loose").status, RuntimeStatus::Success);
 }
 
+/// Covers: COM-1
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_whose_source_can_never_fit_is_withheld_or_skips_its_runtime() {
+    let producer = package(&[
+        (
+            "PLUGIN.md",
+            "---\nid: hours\nkind: plugin\ndescription: The hour.\nprovides: [town.hour@1]\ncontracts: { town.hour@1: { schema: ./hour.json } }\nruntime:\n  type: function\n  schedule: { stage: pre-turn }\n  io: { output: { contract: town.hour@1 } }\n  function: { handler: ./handler.js }\n---\n",
+        ),
+        ("hour.json", r#"{"type":"object","properties":{"hour":{"type":"integer"}},"required":["hour"]}"#),
+        ("handler.js", "export default () => ({ outcome: 'success', value: { hour: 7 } });"),
+    ]);
+    let consumer = |id: &str, required: bool| {
+        let manifest = format!(
+            "---\nid: {id}\nkind: plugin\ndescription: Reads.\noptional: [town.hour@1]\nruntime:\n  type: function\n  schedule: {{ stage: post-turn }}\n  io: {{ inputs: {{ clock: {{ from: {{ contract: town.hour@1 }}, select: /hour, required: {required}, accepts: ./text.json }} }} }}\n  function: {{ handler: ./handler.js }}\n---\n"
+        );
+        package(&[
+            ("PLUGIN.md", &manifest),
+            ("text.json", r#"{"type":"string"}"#),
+            ("handler.js", "export default (ctx) => ({ outcome: 'success', value: { has: 'clock' in ctx.inputs } });"),
+        ])
+    };
+    let stage = stage(vec![producer, consumer("strict", true), consumer("loose", false)], json!([])).await;
+    let session = stage.session().await;
+    let turn = stage.turn(&session, "x").await;
+    assert_eq!(row(&turn, "strict").reason.as_deref(), Some("input-schema-incompatible"));
+    assert_eq!(*row(&turn, "loose").output.as_ref().unwrap().value(), json!({"has": false}));
+    assert!(turn.notes.iter().any(|note| note.code == "input-schema-incompatible"), "{:?}", turn.notes);
+}
+
 /// Covers: COM-2
 #[tokio::test(flavor = "multi_thread")]
 async fn committed_inputs_read_the_export_from_before_this_execution() {
@@ -111,7 +140,11 @@ async fn committed_inputs_read_the_export_from_before_this_execution() {
     let session = stage.session().await;
     for (turn, expected) in [(1, json!(null)), (2, json!(1)), (3, json!(2))] {
         let document = stage.turn(&session, "go").await;
-        assert_eq!(*row(&document, "reader").output.as_ref().unwrap().value(), json!({"before": expected}), "turn {turn}");
+        assert_eq!(
+            *row(&document, "reader").output.as_ref().unwrap().value(),
+            json!({"before": expected}),
+            "turn {turn}"
+        );
     }
 }
 
@@ -124,17 +157,26 @@ async fn events_reach_followers_depth_by_depth_and_later_layers_see_earlier_writ
             "---\nid: chain\nkind: plugin\ndescription: A chain.\ncontributes:\n  events:\n    - { topic: a.first, schema: ./any.json, description: First. }\n    - { topic: a.second, schema: ./any.json, description: Second. }\n---\n",
         ),
         ("any.json", r#"{"type":"object"}"#),
-        ("runtimes/start/RUNTIME.md", "---\ntype: function\nschedule: { stage: post-turn }\nfunction: { handler: ./h.js }\n---\n"),
+        (
+            "runtimes/start/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: post-turn }\nfunction: { handler: ./h.js }\n---\n",
+        ),
         (
             "runtimes/start/h.js",
             "export default async (ctx) => { await ctx.pluginData.set('log', 'a', { by: 'start' }); return { outcome: 'success', effects: { events: [{ topic: 'a.first', data: { n: 1 } }] } }; };",
         ),
-        ("runtimes/mid/RUNTIME.md", "---\ntype: function\nschedule: { trigger: { type: event, topic: a.first } }\nfunction: { handler: ./h.js }\n---\n"),
+        (
+            "runtimes/mid/RUNTIME.md",
+            "---\ntype: function\nschedule: { trigger: { type: event, topic: a.first } }\nfunction: { handler: ./h.js }\n---\n",
+        ),
         (
             "runtimes/mid/h.js",
             "export default async (ctx) => { const seen = await ctx.pluginData.get('log', 'a'); await ctx.pluginData.set('log', 'b', { seen, n: ctx.triggerEvent.data.n }); return { outcome: 'success', effects: { events: [{ topic: 'a.second', data: { n: 2 } }, { topic: 'a.first', data: { n: 9 } }] } }; };",
         ),
-        ("runtimes/end/RUNTIME.md", "---\ntype: function\nschedule: { trigger: { type: event, topic: a.second } }\nfunction: { handler: ./h.js }\n---\n"),
+        (
+            "runtimes/end/RUNTIME.md",
+            "---\ntype: function\nschedule: { trigger: { type: event, topic: a.second } }\nfunction: { handler: ./h.js }\n---\n",
+        ),
         (
             "runtimes/end/h.js",
             "export default async (ctx) => ({ outcome: 'success', value: { keys: (await ctx.pluginData.list('log')).map((row) => row.key), n: ctx.activation.payload.n } });",
@@ -194,10 +236,22 @@ async fn siblings_of_a_layer_do_not_see_each_other() {
 async fn two_updates_of_one_record_in_one_layer_both_survive() {
     let both = package(&[
         ("PLUGIN.md", "---\nid: purse\nkind: plugin\ndescription: Coins.\n---\n"),
-        ("runtimes/one/RUNTIME.md", "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n"),
-        ("runtimes/one/h.js", "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/gold', by: 2 }]); return { outcome: 'success' }; };"),
-        ("runtimes/two/RUNTIME.md", "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n"),
-        ("runtimes/two/h.js", "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/silver', by: 3 }, { op: 'inc', path: '/gold', by: 1 }]); return { outcome: 'success' }; };"),
+        (
+            "runtimes/one/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n",
+        ),
+        (
+            "runtimes/one/h.js",
+            "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/gold', by: 2 }]); return { outcome: 'success' }; };",
+        ),
+        (
+            "runtimes/two/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n",
+        ),
+        (
+            "runtimes/two/h.js",
+            "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/silver', by: 3 }, { op: 'inc', path: '/gold', by: 1 }]); return { outcome: 'success' }; };",
+        ),
     ]);
     let stage = stage(vec![both], json!([])).await;
     let session = stage.session().await;
@@ -210,12 +264,30 @@ async fn a_story_keeps_going_when_an_auxiliary_runtime_is_refused_at_commit() {
     // Both updates hold on what each saw; together they break the maximum, so the second is refused at commit.
     let both = package(&[
         ("PLUGIN.md", "---\nid: purse\nkind: plugin\ndescription: Coins.\n---\n"),
-        ("runtimes/one/RUNTIME.md", "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n"),
-        ("runtimes/one/h.js", "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/n', by: 2, max: 3 }]); return { outcome: 'success' }; };"),
-        ("runtimes/two/RUNTIME.md", "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n"),
-        ("runtimes/two/h.js", "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/n', by: 2, max: 3 }]); return { outcome: 'success' }; };"),
-        ("runtimes/reader/RUNTIME.md", "---\ntype: function\nschedule: { stage: post-turn, needs: [purse/two] }\nfunction: { handler: ./h.js }\n---\n"),
-        ("runtimes/reader/h.js", "export default async (ctx) => { await ctx.pluginData.set('seen', 'x', {}); return { outcome: 'success' }; };"),
+        (
+            "runtimes/one/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n",
+        ),
+        (
+            "runtimes/one/h.js",
+            "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/n', by: 2, max: 3 }]); return { outcome: 'success' }; };",
+        ),
+        (
+            "runtimes/two/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: pre-turn }\nfunction: { handler: ./h.js }\n---\n",
+        ),
+        (
+            "runtimes/two/h.js",
+            "export default async (ctx) => { await ctx.pluginData.update('purse', 'coins', [{ op: 'inc', path: '/n', by: 2, max: 3 }]); return { outcome: 'success' }; };",
+        ),
+        (
+            "runtimes/reader/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: post-turn, needs: [purse/two] }\nfunction: { handler: ./h.js }\n---\n",
+        ),
+        (
+            "runtimes/reader/h.js",
+            "export default async (ctx) => { await ctx.pluginData.set('seen', 'x', {}); return { outcome: 'success' }; };",
+        ),
     ]);
     let script = json!([{"content": "The lamps went out."}]);
     let stage = stage(vec![both, narrator()], script).await;
@@ -247,14 +319,34 @@ async fn handlers_that_misbehave_fail_alone_with_a_coded_reason() {
         ("nothing", "export default () => {};", "output-schema-invalid"),
         ("outcome", "export default () => ({ outcome: 'maybe' });", "output-schema-invalid"),
         ("bigint", "export default () => ({ outcome: 'success', value: 1n });", "output-not-json"),
-        ("cycle", "export default () => { const a = {}; a.a = a; return { outcome: 'success', value: a }; };", "output-not-json"),
+        (
+            "cycle",
+            "export default () => { const a = {}; a.a = a; return { outcome: 'success', value: a }; };",
+            "output-not-json",
+        ),
         ("endless", "export default () => { for (;;); };", "handler-timeout"),
         ("parked", "export default () => new Promise(() => {});", "handler-timeout"),
         ("deep", "const f = (n) => f(n + 1) + 1; export default () => f(0);", "handler-stack-overflow"),
-        ("greedy", "export default () => { const a = []; for (;;) a.push(new Array(1000).fill(7)); };", "handler-out-of-memory"),
-        ("reserved", "export default async (ctx) => { await ctx.pluginData.set('_secret', 'a', 1); return { outcome: 'success' }; };", "handler-threw"),
-        ("huge", "export default async (ctx) => { await ctx.pluginData.set('n', 'a', 'x'.repeat(262143)); return { outcome: 'success' }; };", "handler-threw"),
-        ("event", "export default () => ({ outcome: 'success', effects: { events: [{ topic: 'Not A Topic' }] } });", "output-schema-invalid"),
+        (
+            "greedy",
+            "export default () => { const a = []; for (;;) a.push(new Array(1000).fill(7)); };",
+            "handler-out-of-memory",
+        ),
+        (
+            "reserved",
+            "export default async (ctx) => { await ctx.pluginData.set('_secret', 'a', 1); return { outcome: 'success' }; };",
+            "handler-threw",
+        ),
+        (
+            "huge",
+            "export default async (ctx) => { await ctx.pluginData.set('n', 'a', 'x'.repeat(262143)); return { outcome: 'success' }; };",
+            "handler-threw",
+        ),
+        (
+            "event",
+            "export default () => ({ outcome: 'success', effects: { events: [{ topic: 'Not A Topic' }] } });",
+            "output-schema-invalid",
+        ),
     ];
     let mut packages: Vec<_> =
         rows.iter().map(|(id, code, _)| function(id, "{ stage: pre-turn }", "", "", code)).collect();
@@ -280,9 +372,14 @@ async fn setup_runs_once_before_the_first_turn_and_again_after_a_version_bump() 
         package(&[
             (
                 "PLUGIN.md",
-                &format!("---\nid: init\nkind: plugin\nversion: {version}\ndescription: Sets up.\nruntime:\n  type: function\n  schedule: {{ stage: setup }}\n  function: {{ handler: ./h.js }}\n---\n"),
+                &format!(
+                    "---\nid: init\nkind: plugin\nversion: {version}\ndescription: Sets up.\nruntime:\n  type: function\n  schedule: {{ stage: setup }}\n  function: {{ handler: ./h.js }}\n---\n"
+                ),
             ),
-            ("h.js", "export default async (ctx) => { await ctx.pluginData.update('facts', 'runs', [{ op: 'inc', path: '/n', by: 1 }]); return { outcome: 'success', completion: 'done' }; };"),
+            (
+                "h.js",
+                "export default async (ctx) => { await ctx.pluginData.update('facts', 'runs', [{ op: 'inc', path: '/n', by: 1 }]); return { outcome: 'success', completion: 'done' }; };",
+            ),
         ])
     };
     let stage = stage(vec![setup("1.0.0"), function("other", "{ stage: pre-turn }", "", "", OK)], json!([])).await;
@@ -347,7 +444,14 @@ async fn a_story_agent_streams_calls_tools_and_a_failing_model_leaves_nothing() 
     assert_eq!(text, "You keep the lamp.");
     assert_eq!(
         kinds,
-        ["execution.started", "runtime.started", "runtime.completed", "narrative.completed", "plugin-data.changed", "execution.completed"]
+        [
+            "execution.started",
+            "runtime.started",
+            "runtime.completed",
+            "narrative.completed",
+            "plugin-data.changed",
+            "execution.completed"
+        ]
     );
     assert_eq!(stage.data(&session).len(), 1);
     let messages = stage.engine.messages(&session, 10).unwrap();
@@ -412,9 +516,8 @@ async fn a_manual_runtime_commits_alone_and_does_not_count_as_a_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn scheduled_runtimes_follow_interval_start_cooldown_and_budget() {
-    let runtime = |id: &str, trigger: &str| {
-        function(id, &format!("{{ stage: pre-turn, trigger: {trigger} }}"), "", "", OK)
-    };
+    let runtime =
+        |id: &str, trigger: &str| function(id, &format!("{{ stage: pre-turn, trigger: {trigger} }}"), "", "", OK);
     let stage = stage(
         vec![
             runtime("every-two", "{ type: scheduled, interval: 2 }"),
@@ -431,10 +534,7 @@ async fn scheduled_runtimes_follow_interval_start_cooldown_and_budget() {
         let turn = stage.turn(&session, "go").await;
         ran.push(turn.runtimes.iter().map(|row| row.runtime_id.clone()).collect::<Vec<_>>().join(" "));
     }
-    assert_eq!(
-        ran,
-        ["rests twice", "every-two twice", "from-three", "every-two from-three rests", "from-three"]
-    );
+    assert_eq!(ran, ["rests twice", "every-two twice", "from-three", "every-two from-three rests", "from-three"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -502,10 +602,7 @@ async fn a_reopened_engine_reads_its_plan_from_the_archive_and_goes_on() {
         assert_eq!(turn.logical_turn, round + 1);
         plans.push(turn.plan);
         engine.close().await;
-        assert!(matches!(
-            engine.execute(ExecutionRequest::player("s", "go"), None).await,
-            Err(ExecError::Closing)
-        ));
+        assert!(matches!(engine.execute(ExecutionRequest::player("s", "go"), None).await, Err(ExecError::Closing)));
     }
     assert_eq!(plans[0], plans[1]);
 }

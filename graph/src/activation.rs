@@ -91,10 +91,7 @@ pub struct Unmet {
 impl Unmet {
     /// May the session not be created?
     pub fn blocks(&self) -> bool {
-        matches!(
-            self.code.as_str(),
-            "missing-provider" | "ambiguous-provider"
-        )
+        matches!(self.code.as_str(), "missing-provider" | "ambiguous-provider")
     }
 }
 
@@ -103,19 +100,12 @@ impl Unmet {
 pub fn satisfies(fragment: &Fragment) -> BTreeSet<&str> {
     let provided = fragment.provides.iter().map(|one| one.contract.as_str());
     let served = fragment.services.iter().map(|one| one.contract.as_str());
-    let mut all: BTreeSet<&str> = provided
-        .chain(served)
-        .filter(|contract| !is_kernel_contract(contract))
-        .collect();
+    let mut all: BTreeSet<&str> = provided.chain(served).filter(|contract| !is_kernel_contract(contract)).collect();
     for extension in &fragment.extensions {
         all.insert(&extension.point);
         all.extend(extension.slot.as_deref());
     }
-    if fragment
-        .prompts
-        .iter()
-        .any(|prompt| !prompt.content.trim().is_empty())
-    {
+    if fragment.prompts.iter().any(|prompt| !prompt.content.trim().is_empty()) {
         all.insert(SEGMENT_POINT);
     }
     all
@@ -125,16 +115,9 @@ pub fn satisfies(fragment: &Fragment) -> BTreeSet<&str> {
 pub fn activate(request: &ActivationRequest<'_>) -> Activation {
     let mut packages: BTreeMap<&str, Candidate<'_>> = BTreeMap::new();
     for package in request.packages {
-        packages
-            .entry(package.id())
-            .or_insert_with(|| Candidate::of(package));
+        packages.entry(package.id()).or_insert_with(|| Candidate::of(package));
     }
-    let mut resolver = Resolver {
-        request,
-        packages,
-        bans: BTreeMap::new(),
-        restored: BTreeSet::new(),
-    };
+    let mut resolver = Resolver { request, packages, bans: BTreeMap::new(), restored: BTreeSet::new() };
     loop {
         let attempt = resolver.attempt();
         match attempt {
@@ -154,18 +137,11 @@ struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     fn of(package: &'a Arc<Package>) -> Self {
-        Self {
-            package,
-            satisfies: satisfies(&package.fragment),
-        }
+        Self { package, satisfies: satisfies(&package.fragment) }
     }
 
     fn provides_as_default(&self, contract: &str) -> bool {
-        self.package
-            .fragment
-            .provides
-            .iter()
-            .any(|one| one.default && one.contract == contract)
+        self.package.fragment.provides.iter().any(|one| one.default && one.contract == contract)
     }
 }
 
@@ -208,9 +184,7 @@ impl<'a> Resolver<'a> {
         let freed: Vec<String> = self
             .bans
             .iter()
-            .filter(|(id, ban)| {
-                ban.because_of.as_deref() == Some(plugin.as_str()) && !self.restored.contains(*id)
-            })
+            .filter(|(id, ban)| ban.because_of.as_deref() == Some(plugin.as_str()) && !self.restored.contains(*id))
             .map(|(id, _)| id.clone())
             .collect();
         for id in freed {
@@ -249,49 +223,22 @@ impl<'a> Resolver<'a> {
         Ok(set)
     }
 
-    fn verdict(
-        &self,
-        id: &str,
-        code: &'static str,
-        message: String,
-        because_of: Option<&str>,
-    ) -> Verdict {
-        (
-            id.to_owned(),
-            Ban {
-                code,
-                message,
-                because_of: because_of.map(str::to_owned),
-            },
-        )
+    fn verdict(&self, id: &str, code: &'static str, message: String, because_of: Option<&str>) -> Verdict {
+        (id.to_owned(), Ban { code, message, because_of: because_of.map(str::to_owned) })
     }
 
     /// May this package run here at all?
     fn admissible(&self, id: &str) -> Result<(), Verdict> {
         let package = self.packages[id].package;
         if self.request.excluded.contains(id) {
-            return Err(self.verdict(
-                id,
-                "excluded",
-                format!("`{id}` is turned off in this session"),
-                None,
-            ));
+            return Err(self.verdict(id, "excluded", format!("`{id}` is turned off in this session"), None));
         }
         if package.needs_approval() && !self.request.approved.contains(id) {
-            let message =
-                format!("`{id}` comes from the community and is not approved in this session");
+            let message = format!("`{id}` comes from the community and is not approved in this session");
             return Err(self.verdict(id, "approval-required", message, None));
         }
-        if let Some(conflict) = package
-            .fragment
-            .conflicts
-            .iter()
-            .find(|one| is_kernel_contract(&one.contract))
-        {
-            let message = format!(
-                "`{id}` names the kernel contract `{}` in `conflicts`",
-                conflict.contract
-            );
+        if let Some(conflict) = package.fragment.conflicts.iter().find(|one| is_kernel_contract(&one.contract)) {
+            let message = format!("`{id}` names the kernel contract `{}` in `conflicts`", conflict.contract);
             return Err(self.verdict(id, "invalid-conflict", message, None));
         }
         Ok(())
@@ -300,13 +247,7 @@ impl<'a> Resolver<'a> {
     /// Default providers step aside; conflicts and topics declared twice go against the later one.
     fn check_pairs(&self, set: &Set<'a>) -> Result<(), Verdict> {
         for id in &set.order {
-            for provide in self.packages[id]
-                .package
-                .fragment
-                .provides
-                .iter()
-                .filter(|one| one.default)
-            {
+            for provide in self.packages[id].package.fragment.provides.iter().filter(|one| one.default) {
                 let other = set.order.iter().find(|other| {
                     let candidate = &self.packages[*other];
                     *other != id
@@ -327,24 +268,13 @@ impl<'a> Resolver<'a> {
             let fragment = &self.packages[id].package.fragment;
             for earlier in &set.order[..place] {
                 let other = &self.packages[earlier];
-                let forward = fragment
-                    .conflicts
-                    .iter()
-                    .find(|one| other.satisfies.contains(one.contract.as_str()));
+                let forward = fragment.conflicts.iter().find(|one| other.satisfies.contains(one.contract.as_str()));
                 let backward = || {
                     let own = &self.packages[id].satisfies;
-                    other
-                        .package
-                        .fragment
-                        .conflicts
-                        .iter()
-                        .find(|one| own.contains(one.contract.as_str()))
+                    other.package.fragment.conflicts.iter().find(|one| own.contains(one.contract.as_str()))
                 };
                 if let Some(conflict) = forward.or_else(backward) {
-                    let message = format!(
-                        "`{id}` and `{earlier}` exclude each other over `{}`",
-                        conflict.contract
-                    );
+                    let message = format!("`{id}` and `{earlier}` exclude each other over `{}`", conflict.contract);
                     return Err(self.verdict(id, "conflict", message, Some(earlier)));
                 }
             }
@@ -368,11 +298,8 @@ impl<'a> Resolver<'a> {
 
     /// Adds the provider of one missing contract. `true` when it did.
     fn meet_requirements(&self, set: &mut Set<'a>) -> Result<bool, Verdict> {
-        let met = |set: &Set<'a>, contract: &str| {
-            set.order
-                .iter()
-                .any(|id| self.packages[id].satisfies.contains(contract))
-        };
+        let met =
+            |set: &Set<'a>, contract: &str| set.order.iter().any(|id| self.packages[id].satisfies.contains(contract));
         for id in set.order.clone() {
             for reference in &self.packages[id].package.fragment.requires {
                 let contract = reference.contract.as_str();
@@ -382,12 +309,8 @@ impl<'a> Resolver<'a> {
                 match self.provider_for(contract) {
                     Ok(provider) => {
                         set.order.push(provider);
-                        set.members.insert(
-                            provider,
-                            Member {
-                                added: Some((contract.to_owned(), Some(id.to_owned()))),
-                            },
-                        );
+                        set.members
+                            .insert(provider, Member { added: Some((contract.to_owned(), Some(id.to_owned()))) });
                         return Ok(true);
                     }
                     Err(missing) => {
@@ -403,12 +326,7 @@ impl<'a> Resolver<'a> {
             }
             if let Ok(provider) = self.provider_for(contract) {
                 set.order.push(provider);
-                set.members.insert(
-                    provider,
-                    Member {
-                        added: Some((contract.clone(), None)),
-                    },
-                );
+                set.members.insert(provider, Member { added: Some((contract.clone(), None)) });
                 return Ok(true);
             }
         }
@@ -423,32 +341,17 @@ impl<'a> Resolver<'a> {
             .filter(|(_, candidate)| candidate.satisfies.contains(contract))
             .map(|(id, _)| *id)
             .collect();
-        let names = |ids: &[&str]| {
-            ids.iter()
-                .map(|id| format!("`{id}`"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let names = |ids: &[&str]| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
         if all.is_empty() {
-            return Err(Missing::new(
-                Lack::Nobody,
-                "no installed package provides it".into(),
-                all,
-            ));
+            return Err(Missing::new(Lack::Nobody, "no installed package provides it".into(), all));
         }
-        let usable: Vec<&'a str> = all
-            .iter()
-            .copied()
-            .filter(|id| self.admissible(id).is_ok() && !self.bans.contains_key(*id))
-            .collect();
+        let usable: Vec<&'a str> =
+            all.iter().copied().filter(|id| self.admissible(id).is_ok() && !self.bans.contains_key(*id)).collect();
         if let [only] = usable[..] {
             return Ok(only);
         }
         if !usable.is_empty() {
-            let message = format!(
-                "several packages provide it and none was chosen: {}",
-                names(&usable)
-            );
+            let message = format!("several packages provide it and none was chosen: {}", names(&usable));
             return Err(Missing::new(Lack::Several, message, all));
         }
         let reason = |code: &str| {
@@ -462,47 +365,24 @@ impl<'a> Resolver<'a> {
         };
         let (unapproved, excluded) = (reason("approval-required"), reason("excluded"));
         if !unapproved.is_empty() {
-            let message = format!(
-                "{} would provide it but is not approved in this session",
-                names(&unapproved)
-            );
+            let message = format!("{} would provide it but is not approved in this session", names(&unapproved));
             return Err(Missing::new(Lack::Approval, message, all));
         }
         if excluded.len() == all.len() {
-            let message = format!(
-                "{} would provide it but is turned off in this session",
-                names(&excluded)
-            );
+            let message = format!("{} would provide it but is turned off in this session", names(&excluded));
             return Err(Missing::new(Lack::Excluded, message, all));
         }
-        let why: Vec<String> = all
-            .iter()
-            .filter_map(|id| self.bans.get(*id))
-            .map(|ban| ban.message.clone())
-            .collect();
-        Err(Missing::new(
-            Lack::Rejected,
-            format!("its provider cannot be active: {}", why.join("; ")),
-            all,
-        ))
+        let why: Vec<String> = all.iter().filter_map(|id| self.bans.get(*id)).map(|ban| ban.message.clone()).collect();
+        Err(Missing::new(Lack::Rejected, format!("its provider cannot be active: {}", why.join("; ")), all))
     }
 
     /// Auto-added packages that nothing needs any more, directly or through others, go.
     fn drop_unneeded(&self, set: &mut Set<'a>) {
         let provider_of = |contract: &str| {
-            set.order
-                .iter()
-                .copied()
-                .filter(|id| self.packages[id].satisfies.contains(contract))
-                .collect::<Vec<_>>()
+            set.order.iter().copied().filter(|id| self.packages[id].satisfies.contains(contract)).collect::<Vec<_>>()
         };
         let mut needed: BTreeSet<&str> = BTreeSet::new();
-        let mut queue: Vec<&str> = set
-            .order
-            .iter()
-            .copied()
-            .filter(|id| set.members[id].added.is_none())
-            .collect();
+        let mut queue: Vec<&str> = set.order.iter().copied().filter(|id| set.members[id].added.is_none()).collect();
         for contract in &self.request.required_contracts {
             queue.extend(provider_of(contract));
         }
@@ -522,9 +402,7 @@ impl<'a> Resolver<'a> {
         let mut auto_added = Vec::new();
         for (id, member) in &set.members {
             if let Some((contract, needed_by)) = &member.added {
-                let who = needed_by
-                    .as_ref()
-                    .map_or("the world".to_owned(), |id| format!("`{id}`"));
+                let who = needed_by.as_ref().map_or("the world".to_owned(), |id| format!("`{id}`"));
                 auto_added.push(AutoAdded {
                     plugin: PluginId::from(*id),
                     contract: contract.clone(),
@@ -539,41 +417,24 @@ impl<'a> Resolver<'a> {
         // Requests first, in their order; a lost provider nobody asked for is worth a word too.
         for id in requested.chain(self.bans.keys().map(String::as_str)) {
             if let (Some(ban), true) = (self.bans.get(id), named.insert(id)) {
-                rejected.push(Rejected {
-                    plugin: id.into(),
-                    code: ban.code.to_owned(),
-                    message: ban.message.clone(),
-                });
+                rejected.push(Rejected { plugin: id.into(), code: ban.code.to_owned(), message: ban.message.clone() });
             }
         }
         let mut unmet = Vec::new();
         for contract in &self.request.required_contracts {
-            if set
-                .order
-                .iter()
-                .any(|id| self.packages[id].satisfies.contains(contract.as_str()))
-            {
+            if set.order.iter().any(|id| self.packages[id].satisfies.contains(contract.as_str())) {
                 continue;
             }
             if let Err(missing) = self.provider_for(contract) {
                 unmet.push(Unmet {
                     contract: contract.clone(),
                     code: missing.code_for_world().to_owned(),
-                    candidates: missing
-                        .candidates
-                        .iter()
-                        .map(|id| PluginId::from(*id))
-                        .collect(),
+                    candidates: missing.candidates.iter().map(|id| PluginId::from(*id)).collect(),
                     message: format!("the world needs `{contract}`: {}", missing.message),
                 });
             }
         }
-        Activation {
-            active: set.members.keys().map(|id| PluginId::from(*id)).collect(),
-            auto_added,
-            rejected,
-            unmet,
-        }
+        Activation { active: set.members.keys().map(|id| PluginId::from(*id)).collect(), auto_added, rejected, unmet }
     }
 }
 
@@ -595,11 +456,7 @@ enum Lack {
 
 impl<'a> Missing<'a> {
     fn new(lack: Lack, message: String, candidates: Vec<&'a str>) -> Self {
-        Self {
-            lack,
-            message,
-            candidates,
-        }
+        Self { lack, message, candidates }
     }
 
     fn code_for_dependant(&self) -> &'static str {

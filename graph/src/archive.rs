@@ -87,23 +87,12 @@ struct Kind {
     format: u32,
 }
 
-const PLAN: Kind = Kind {
-    name: "plan",
-    tag: *b"PLAN",
-    format: PLAN_FORMAT,
-};
-const FRAGMENT: Kind = Kind {
-    name: "fragment",
-    tag: *b"FRAG",
-    format: FRAGMENT_FORMAT,
-};
+const PLAN: Kind = Kind { name: "plan", tag: *b"PLAN", format: PLAN_FORMAT };
+const FRAGMENT: Kind = Kind { name: "fragment", tag: *b"FRAG", format: FRAGMENT_FORMAT };
 
 fn hash(kind: Kind, payload: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
-    hasher
-        .update(&kind.tag)
-        .update(&kind.format.to_le_bytes())
-        .update(payload);
+    hasher.update(&kind.tag).update(&kind.format.to_le_bytes()).update(payload);
     hasher.finalize()
 }
 
@@ -121,25 +110,14 @@ fn seal(kind: Kind, payload: &[u8]) -> (AlignedVec, blake3::Hash) {
 
 fn unseal(kind: Kind, bytes: &[u8]) -> Result<(&[u8], blake3::Hash), ArchiveError> {
     let name = kind.name;
-    if bytes.len() < HEADER
-        || bytes[..4] != MAGIC
-        || bytes[4..8] != kind.tag
-        || bytes[12..16] != [0; 4]
-    {
-        return Err(ArchiveError::Foreign {
-            kind: name,
-            len: bytes.len(),
-        });
+    if bytes.len() < HEADER || bytes[..4] != MAGIC || bytes[4..8] != kind.tag || bytes[12..16] != [0; 4] {
+        return Err(ArchiveError::Foreign { kind: name, len: bytes.len() });
     }
     let mut format = [0; 4];
     format.copy_from_slice(&bytes[8..12]);
     let found = u32::from_le_bytes(format);
     if found != kind.format {
-        return Err(ArchiveError::Format {
-            kind: name,
-            found,
-            expected: kind.format,
-        });
+        return Err(ArchiveError::Format { kind: name, found, expected: kind.format });
     }
     let payload = &bytes[HEADER..];
     let hash = hash(kind, payload);
@@ -150,10 +128,7 @@ fn unseal(kind: Kind, bytes: &[u8]) -> Result<(&[u8], blake3::Hash), ArchiveErro
 }
 
 fn malformed(kind: Kind) -> impl Fn(rancor::Error) -> ArchiveError {
-    move |error| ArchiveError::Malformed {
-        kind: kind.name,
-        message: error.to_string(),
-    }
+    move |error| ArchiveError::Malformed { kind: kind.name, message: error.to_string() }
 }
 
 /// Archives a plan. The digest names format and content: equal plans have equal digests.
@@ -181,8 +156,7 @@ pub fn encode_fragment(fragment: &Fragment) -> Result<Vec<u8>, ArchiveError> {
 /// When the bytes are not an intact fragment archive of this format.
 pub fn decode_fragment(bytes: &[u8]) -> Result<Fragment, ArchiveError> {
     let (payload, _) = unseal(FRAGMENT, bytes)?;
-    let archived =
-        rkyv::access::<ArchivedFragment, rancor::Error>(payload).map_err(malformed(FRAGMENT))?;
+    let archived = rkyv::access::<ArchivedFragment, rancor::Error>(payload).map_err(malformed(FRAGMENT))?;
     rkyv::deserialize::<Fragment, rancor::Error>(archived).map_err(malformed(FRAGMENT))
 }
 
@@ -208,14 +182,8 @@ impl PlanHandle {
             });
         }
         let plan = rkyv::access::<ArchivedPlan, rancor::Error>(payload).map_err(malformed(PLAN))?;
-        check_indexes(plan).map_err(|message| ArchiveError::Malformed {
-            kind: PLAN.name,
-            message: message.into(),
-        })?;
-        Ok(PlanHandle {
-            bytes,
-            digest: expected.clone(),
-        })
+        check_indexes(plan).map_err(|message| ArchiveError::Malformed { kind: PLAN.name, message: message.into() })?;
+        Ok(PlanHandle { bytes, digest: expected.clone() })
     }
 
     /// The digest that names this plan.
@@ -269,29 +237,16 @@ fn check_indexes(plan: &ArchivedPlan) -> Result<(), &'static str> {
             return Err("runtime row");
         }
     }
-    let stages: Vec<u32> = plan
-        .stage_starts
-        .iter()
-        .map(|start| start.to_native())
-        .collect();
+    let stages: Vec<u32> = plan.stage_starts.iter().map(|start| start.to_native()).collect();
     if !stages.is_sorted() || stages[0] != 0 || stages[6] as usize != runtimes {
         return Err("stage starts");
     }
-    let starts: Vec<u32> = plan
-        .edge_starts
-        .iter()
-        .map(|start| start.to_native())
-        .collect();
-    if starts.len() != runtimes + 1
-        || !starts.is_sorted()
-        || starts[runtimes] as usize != plan.edges.len()
-    {
+    let starts: Vec<u32> = plan.edge_starts.iter().map(|start| start.to_native()).collect();
+    if starts.len() != runtimes + 1 || !starts.is_sorted() || starts[runtimes] as usize != plan.edges.len() {
         return Err("edge starts");
     }
     for edge in plan.edges.iter() {
-        if !none_or(edge.runtime.to_native(), runtimes)
-            || !none_or(edge.contract.to_native(), plan.contracts.len())
-        {
+        if !none_or(edge.runtime.to_native(), runtimes) || !none_or(edge.contract.to_native(), plan.contracts.len()) {
             return Err("edge row");
         }
     }
@@ -299,11 +254,7 @@ fn check_indexes(plan: &ArchivedPlan) -> Result<(), &'static str> {
     let choices = order.choice_waiter.len();
     check_csr(&plan.providers, plan.contracts.len(), runtimes)?;
     check_csr(&plan.subscribers, plan.topics.len(), runtimes)?;
-    check_csr(
-        &plan.slots,
-        runtimes,
-        crate::plan::SLOT_UNCHECKED as usize + 1,
-    )?;
+    check_csr(&plan.slots, runtimes, crate::plan::SLOT_UNCHECKED as usize + 1)?;
     check_csr(&order.hard, runtimes, runtimes)?;
     check_csr(&order.choice_providers, choices, runtimes)?;
     check_csr(&order.releases, runtimes, choices)?;
@@ -332,9 +283,6 @@ fn check_csr(csr: &ArchivedCsr, groups: usize, items: usize) -> Result<(), &'sta
     let fits = csr.starts.len() == groups + 1
         && csr.starts[0].to_native() == 0
         && last as usize == csr.items.len()
-        && csr
-            .items
-            .iter()
-            .all(|item| (item.to_native() as usize) < items);
+        && csr.items.iter().all(|item| (item.to_native() as usize) < items);
     if fits { Ok(()) } else { Err("group table") }
 }

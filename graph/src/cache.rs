@@ -68,17 +68,13 @@ impl PackageCache {
     pub fn compile_all(&self, dirs: &[PathBuf], discovery: Discovery) -> (Vec<Compiled>, CacheUse) {
         let known = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let trusted = discovery == Discovery::Builtin;
-        let outcomes: Vec<Outcome> = dirs
-            .par_iter()
-            .map(|dir| refresh(dir, discovery, known.get(&(dir.clone(), trusted))))
-            .collect();
+        let outcomes: Vec<Outcome> =
+            dirs.par_iter().map(|dir| refresh(dir, discovery, known.get(&(dir.clone(), trusted)))).collect();
         let mut used = CacheUse::default();
         let mut all = Vec::with_capacity(outcomes.len());
         // What other calls keep under the other discovery stays.
-        let mut next: BTreeMap<(PathBuf, bool), Kept> = known
-            .into_iter()
-            .filter(|((_, other), _)| *other != trusted)
-            .collect();
+        let mut next: BTreeMap<(PathBuf, bool), Kept> =
+            known.into_iter().filter(|((_, other), _)| *other != trusted).collect();
         for (dir, outcome) in dirs.iter().zip(outcomes) {
             let (count, kept) = match outcome {
                 Outcome::Unchanged(kept) => (&mut used.unchanged, kept),
@@ -101,10 +97,7 @@ fn refresh(dir: &Path, discovery: Discovery, known: Option<&Kept>) -> Outcome {
     let seen = fingerprint(dir, known.map_or(&nothing, |kept| &kept.extra)).ok();
     if let (Some(kept), Some(seen)) = (known, &seen)
         && !seen.fresh
-        && kept
-            .fingerprint
-            .as_ref()
-            .is_some_and(|before| before.hash == seen.hash)
+        && kept.fingerprint.as_ref().is_some_and(|before| before.hash == seen.hash)
     {
         let mut kept = kept.clone();
         kept.fingerprint = Some(seen.clone());
@@ -121,13 +114,8 @@ fn refresh(dir: &Path, discovery: Discovery, known: Option<&Kept>) -> Outcome {
     let (compiled, extra) = compile_traced(dir, discovery);
     // A fingerprint counts when it was taken before reading and of all that was read. A package with errors has none:
     // what else it would have looked for is not known, so it is compiled each time.
-    let complete =
-        known.map_or(extra.is_empty(), |kept| kept.extra == extra) && compiled.package.is_some();
-    Outcome::Compiled(Kept {
-        fingerprint: seen.filter(|_| complete),
-        extra,
-        compiled,
-    })
+    let complete = known.map_or(extra.is_empty(), |kept| kept.extra == extra) && compiled.package.is_some();
+    Outcome::Compiled(Kept { fingerprint: seen.filter(|_| complete), extra, compiled })
 }
 
 /// Digest of a package's files as they are now, when they can be read without a finding.
@@ -137,19 +125,12 @@ fn content(dir: &Path, extra: &BTreeSet<String>) -> Option<String> {
     for path in extra {
         reader.get(path, &mut report);
     }
-    report
-        .finish(None)
-        .is_empty()
-        .then(|| reader.finish().digests().1)
+    report.finish(None).is_empty().then(|| reader.finish().digests().1)
 }
 
 /// Looks at the files a package is made of.
 fn fingerprint(dir: &Path, extra: &BTreeSet<String>) -> io::Result<Fingerprint> {
-    let mut look = Look {
-        hasher: blake3::Hasher::new(),
-        newest: SystemTime::UNIX_EPOCH,
-        files: 0,
-    };
+    let mut look = Look { hasher: blake3::Hasher::new(), newest: SystemTime::UNIX_EPOCH, files: 0 };
     let root = fs::canonicalize(dir)?;
     look.walk(&root, "", 0)?;
     for path in extra {
@@ -163,10 +144,7 @@ fn fingerprint(dir: &Path, extra: &BTreeSet<String>) -> io::Result<Fingerprint> 
         // A time in the future is no time to rely on.
         Err(_) => true,
     };
-    Ok(Fingerprint {
-        hash: look.hasher.finalize(),
-        fresh,
-    })
+    Ok(Fingerprint { hash: look.hasher.finalize(), fresh })
 }
 
 struct Look {
@@ -211,31 +189,19 @@ impl Look {
     }
 
     fn name(&mut self, path: &str, kind: u8) {
-        self.hasher
-            .update(&[kind])
-            .update(&(path.len() as u64).to_le_bytes())
-            .update(path.as_bytes());
+        self.hasher.update(&[kind]).update(&(path.len() as u64).to_le_bytes()).update(path.as_bytes());
     }
 
     fn file(&mut self, path: &str, found: &fs::Metadata) -> io::Result<()> {
         self.name(path, b'f');
         let modified = found.modified()?;
         self.newest = self.newest.max(modified);
-        let since = modified
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        self.hasher
-            .update(&found.len().to_le_bytes())
-            .update(&since.as_nanos().to_le_bytes());
+        let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.hasher.update(&found.len().to_le_bytes()).update(&since.as_nanos().to_le_bytes());
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            for number in [
-                found.ino(),
-                found.dev(),
-                found.ctime() as u64,
-                found.ctime_nsec() as u64,
-            ] {
+            for number in [found.ino(), found.dev(), found.ctime() as u64, found.ctime_nsec() as u64] {
                 self.hasher.update(&number.to_le_bytes());
             }
         }

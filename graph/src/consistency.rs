@@ -9,40 +9,29 @@ use crate::{
 };
 
 /// What one package takes for granted of another.
-pub(crate) fn check(
-    packages: &[(&Fragment, &str)],
-    plan: &Plan,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+pub(crate) fn check(packages: &[(&Fragment, &str)], plan: &Plan, diagnostics: &mut Vec<Diagnostic>) {
     let mut schemas: BTreeMap<&str, (&Fragment, &str)> = BTreeMap::new();
     let mut declared: BTreeMap<&str, &Fragment> = BTreeMap::new();
     let mut topics: BTreeSet<&str> = BTreeSet::new();
     for (fragment, _) in packages {
         for contract in &fragment.contracts {
             match schemas.get(contract.contract.as_str()) {
-                Some((first, schema)) if !same_json(schema, &contract.schema) => {
-                    diagnostics.push(at(
-                        fragment,
-                        "contract-schema-differs",
-                        format!(
-                            "`{}` has another schema here than in `{}`; a contract has one",
-                            contract.contract, first.plugin_id
-                        ),
-                        &contract.origin,
-                    ))
-                }
+                Some((first, schema)) if !same_json(schema, &contract.schema) => diagnostics.push(at(
+                    fragment,
+                    "contract-schema-differs",
+                    format!(
+                        "`{}` has another schema here than in `{}`; a contract has one",
+                        contract.contract, first.plugin_id
+                    ),
+                    &contract.origin,
+                )),
                 Some(_) => {}
                 None => {
                     schemas.insert(&contract.contract, (fragment, &contract.schema));
                 }
             }
         }
-        declared.extend(
-            fragment
-                .provides
-                .iter()
-                .map(|provide| (provide.contract.as_str(), *fragment)),
-        );
+        declared.extend(fragment.provides.iter().map(|provide| (provide.contract.as_str(), *fragment)));
         topics.extend(fragment.events.iter().map(|event| event.topic.as_str()));
     }
     for (fragment, _) in packages {
@@ -55,22 +44,14 @@ pub(crate) fn check(
     let mut said: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (fragment, _) in packages {
         for runtime in &fragment.runtimes {
-            let inputs = runtime
-                .inputs
-                .iter()
-                .filter_map(|input| input.contract.as_ref().map(|name| (name, &input.origin)));
-            let needs = runtime
-                .needs
-                .iter()
-                .filter_map(|need| need.contract.as_ref().map(|name| (name, &need.origin)));
+            let inputs =
+                runtime.inputs.iter().filter_map(|input| input.contract.as_ref().map(|name| (name, &input.origin)));
+            let needs = runtime.needs.iter().filter_map(|need| need.contract.as_ref().map(|name| (name, &need.origin)));
             for (contract, origin) in inputs.clone().chain(needs) {
                 let Some(provider) = declared.get(contract.as_str()) else {
                     continue;
                 };
-                let ix = plan
-                    .contracts
-                    .binary_search(contract)
-                    .map_or(NONE, |ix| ix as u32);
+                let ix = plan.contracts.binary_search(contract).map_or(NONE, |ix| ix as u32);
                 if plan.providers.row(ix).is_empty() && said.insert(("provider", contract)) {
                     let message = format!(
                         "`{contract}` is listed in `provides` of `{}`, but none of its runtimes publishes it",
@@ -81,13 +62,8 @@ pub(crate) fn check(
             }
             for (contract, origin) in inputs {
                 let known = declared.contains_key(contract.as_str());
-                if known
-                    && !schemas.contains_key(contract.as_str())
-                    && said.insert(("schema", contract))
-                {
-                    let message = format!(
-                        "`{contract}` is read here, but no active package publishes its schema"
-                    );
+                if known && !schemas.contains_key(contract.as_str()) && said.insert(("schema", contract)) {
+                    let message = format!("`{contract}` is read here, but no active package publishes its schema");
                     diagnostics.push(at(fragment, "contract-without-schema", message, origin));
                 }
             }
@@ -99,12 +75,7 @@ pub(crate) fn check(
                         "`{contract}` is published by no active package; the input `{}` is withheld",
                         input.name
                     );
-                    let mut found = at(
-                        fragment,
-                        "accepts-contract-unresolved",
-                        message,
-                        &input.origin,
-                    );
+                    let mut found = at(fragment, "accepts-contract-unresolved", message, &input.origin);
                     // Withholding a required input is never running at all.
                     if input.required {
                         found.severity = Severity::Error;
@@ -115,10 +86,7 @@ pub(crate) fn check(
             if let Some(topic) = &runtime.topic
                 && !topics.contains(topic.as_str())
             {
-                let message = format!(
-                    "`{}` waits for `{topic}`, which no active package declares",
-                    runtime.id
-                );
+                let message = format!("`{}` waits for `{topic}`, which no active package declares", runtime.id);
                 diagnostics.push(at(fragment, "topic-undeclared", message, &runtime.origin));
             }
         }

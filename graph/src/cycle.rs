@@ -44,11 +44,7 @@ pub(crate) fn graph(plan: &Plan, keep: impl Fn(u32, u32, &EdgeRow) -> bool) -> E
             let row = &plan.edges[edge as usize];
             for target in targets(row, &plan.providers) {
                 if keep(waiter as u32, *target, row) {
-                    graph.add_edge(
-                        NodeIndex::new(waiter),
-                        NodeIndex::new(*target as usize),
-                        edge,
-                    );
+                    graph.add_edge(NodeIndex::new(waiter), NodeIndex::new(*target as usize), edge);
                 }
             }
         }
@@ -65,19 +61,9 @@ pub(crate) fn cycles(graph: &EdgeGraph, members: &FixedBitSet) -> Vec<Cycle> {
         let mut inside = FixedBitSet::with_capacity(graph.node_count());
         inside.extend(component.iter().map(|node| node.index()));
         for node in &component {
-            if let Some(edge) = graph
-                .edges_connecting(*node, *node)
-                .map(|edge| *edge.weight())
-                .min()
-            {
+            if let Some(edge) = graph.edges_connecting(*node, *node).map(|edge| *edge.weight()).min() {
                 let at = node.index() as u32;
-                found.push(Cycle {
-                    steps: vec![Step {
-                        waiter: at,
-                        target: at,
-                        edge,
-                    }],
-                });
+                found.push(Cycle { steps: vec![Step { waiter: at, target: at, edge }] });
             }
         }
         let Some(start) = inside.minimum().filter(|_| component.len() > 1) else {
@@ -87,12 +73,7 @@ pub(crate) fn cycles(graph: &EdgeGraph, members: &FixedBitSet) -> Vec<Cycle> {
             found.push(cycle);
         }
     }
-    found.sort_by_key(|cycle| {
-        cycle
-            .steps
-            .first()
-            .map(|step| (step.waiter, cycle.steps.len()))
-    });
+    found.sort_by_key(|cycle| cycle.steps.first().map(|step| (step.waiter, cycle.steps.len())));
     found
 }
 
@@ -109,19 +90,11 @@ fn shortest(graph: &EdgeGraph, inside: &FixedBitSet, start: usize) -> Option<Cyc
         next.sort_unstable();
         for (target, edge) in next {
             if target == start {
-                let mut steps = vec![Step {
-                    waiter: waiter as u32,
-                    target: start as u32,
-                    edge,
-                }];
+                let mut steps = vec![Step { waiter: waiter as u32, target: start as u32, edge }];
                 let mut at = waiter;
                 while at != start {
                     let (waiter, edge) = came_from[at]?;
-                    steps.push(Step {
-                        waiter: waiter as u32,
-                        target: at as u32,
-                        edge,
-                    });
+                    steps.push(Step { waiter: waiter as u32, target: at as u32, edge });
                     at = waiter;
                 }
                 steps.reverse();

@@ -5,9 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A place in a source file. Lines and columns count from 1; 0 means the whole file.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     /// Line, from 1.
     pub line: u32,
@@ -102,28 +100,15 @@ impl Diagnostic {
     pub fn render(&self, source: &str) -> String {
         const WIDTH: usize = 120;
         let text = self.to_string();
-        let line = (self.line as usize)
-            .checked_sub(1)
-            .and_then(|line| source.lines().nth(line));
+        let line = (self.line as usize).checked_sub(1).and_then(|line| source.lines().nth(line));
         let Some(line) = line else { return text };
         let column = (self.column as usize).saturating_sub(1);
         // Far right in a long line, the start of the line says little: show what is around the place.
-        let start = if column > WIDTH * 2 / 3 {
-            column - WIDTH / 3
-        } else {
-            0
-        };
-        let shown: String = line
-            .chars()
-            .skip(start)
-            .take(WIDTH)
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
-        let word = shown
-            .chars()
-            .skip(column - start)
-            .take_while(|c| !c.is_whitespace() && !",:]}".contains(*c))
-            .count();
+        let start = if column > WIDTH * 2 / 3 { column - WIDTH / 3 } else { 0 };
+        let shown: String =
+            line.chars().skip(start).take(WIDTH).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let word =
+            shown.chars().skip(column - start).take_while(|c| !c.is_whitespace() && !",:]}".contains(*c)).count();
         let (head, help) = text.split_once('\n').unwrap_or((&text, ""));
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
@@ -153,11 +138,7 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = self.severity_word();
-        write!(
-            f,
-            "{severity}[{}] {}:{}:{}: {}",
-            self.code, self.file, self.line, self.column, self.message
-        )?;
+        write!(f, "{severity}[{}] {}:{}:{}: {}", self.code, self.file, self.line, self.column, self.message)?;
         if let Some(help) = &self.help {
             write!(f, "\n  help: {help}")?;
         }
@@ -173,13 +154,8 @@ mod tests {
     #[test]
     fn the_place_is_underlined() {
         let source = "---\nid: p\nrequries: [a@1]\n---\n";
-        let found = Diagnostic::error(
-            "unknown-field",
-            "PLUGIN.md",
-            Position { line: 3, column: 1 },
-            "no such field",
-        )
-        .with_help("did you mean `requires`?");
+        let found = Diagnostic::error("unknown-field", "PLUGIN.md", Position { line: 3, column: 1 }, "no such field")
+            .with_help("did you mean `requires`?");
         let expected = "error[unknown-field] PLUGIN.md:3:1: no such field\n   |\n 3 | requries: [a@1]\n   | ^^^^^^^^\n  help: did you mean `requires`?";
         assert_eq!(found.render(source), expected);
     }
@@ -190,15 +166,7 @@ mod tests {
             let found = Diagnostic::warning("x", "a", Position { line, column }, "m");
             assert!(found.render("one line").starts_with("warning[x]"));
         }
-        let found = Diagnostic::warning(
-            "x",
-            "a",
-            Position {
-                line: 1,
-                column: 5_000,
-            },
-            "m",
-        );
+        let found = Diagnostic::warning("x", "a", Position { line: 1, column: 5_000 }, "m");
         assert!(found.render(&"y".repeat(10_000)).len() < 500);
     }
 }

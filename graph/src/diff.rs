@@ -79,18 +79,10 @@ fn compare(before: &Side, after: &Side) -> Changes {
             .map(|((fact, old), (_, new))| format!("{fact}: {old} -> {new}"))
             .collect();
         if !what.is_empty() {
-            changes.changed.push(Change {
-                name: name.clone(),
-                what,
-            });
+            changes.changed.push(Change { name: name.clone(), what });
         }
     }
-    changes.added.extend(
-        after
-            .keys()
-            .filter(|name| !before.contains_key(*name))
-            .cloned(),
-    );
+    changes.added.extend(after.keys().filter(|name| !before.contains_key(*name)).cloned());
     changes
 }
 
@@ -156,15 +148,9 @@ impl DiffDocument {
 
 fn plugins(plan: &PlanHandle) -> Side {
     let facts = |plugin: &crate::plan::ArchivedPlanPlugin| {
-        vec![
-            ("version", plugin.version.as_str().to_owned()),
-            ("content", short(plugin.fragment.as_str())),
-        ]
+        vec![("version", plugin.version.as_str().to_owned()), ("content", short(plugin.fragment.as_str()))]
     };
-    plan.plugins
-        .iter()
-        .map(|plugin| (plugin.id.as_str().to_owned(), facts(plugin)))
-        .collect()
+    plan.plugins.iter().map(|plugin| (plugin.id.as_str().to_owned(), facts(plugin))).collect()
 }
 
 /// Enough of a digest to tell two apart.
@@ -173,10 +159,7 @@ fn short(digest: &str) -> String {
 }
 
 fn runtimes(plan: &PlanHandle) -> Side {
-    plan.runtimes
-        .iter()
-        .map(|row| (row.id.as_str().to_owned(), facts(plan, row)))
-        .collect()
+    plan.runtimes.iter().map(|row| (row.id.as_str().to_owned(), facts(plan, row))).collect()
 }
 
 fn facts(plan: &PlanHandle, row: &ArchivedRuntimeRow) -> Vec<(&'static str, String)> {
@@ -185,23 +168,15 @@ fn facts(plan: &PlanHandle, row: &ArchivedRuntimeRow) -> Vec<(&'static str, Stri
         ix => table[ix as usize].as_str().to_owned(),
     };
     let word = |words: &[&str], at: u8| (*words.get(at as usize).unwrap_or(&"unknown")).to_owned();
-    let stage = Stage::ALL
-        .into_iter()
-        .find(|stage| *stage as u8 == row.stage);
+    let stage = Stage::ALL.into_iter().find(|stage| *stage as u8 == row.stage);
     let number = |value: &rkyv::primitive::ArchivedU32| value.to_native().to_string();
     vec![
         ("kind", word(&["function", "agent"], row.kind)),
         ("stage", stage.map_or("none", Stage::as_str).to_owned()),
-        (
-            "trigger",
-            word(&["auto", "scheduled", "manual", "event"], row.trigger),
-        ),
+        ("trigger", word(&["auto", "scheduled", "manual", "event"], row.trigger)),
         ("topic", named(&plan.topics, row.topic.to_native())),
         ("contract", named(&plan.contracts, row.contract.to_native())),
-        (
-            "visibility",
-            word(&["story", "plugin", "system"], row.visibility),
-        ),
+        ("visibility", word(&["story", "plugin", "system"], row.visibility)),
         ("interval", number(&row.interval)),
         ("start turn", number(&row.start_turn)),
         ("cooldown turns", number(&row.cooldown_turns)),
@@ -213,18 +188,10 @@ fn facts(plan: &PlanHandle, row: &ArchivedRuntimeRow) -> Vec<(&'static str, Stri
 
 fn edges(plan: &PlanHandle) -> Side {
     let name = |edge: &EdgeView| {
-        let over = edge
-            .contract
-            .as_ref()
-            .map(|contract| format!(" over {contract}"))
-            .unwrap_or_default();
+        let over = edge.contract.as_ref().map(|contract| format!(" over {contract}")).unwrap_or_default();
         format!("{} -> {} ({}{over})", edge.from, edge.to, edge.kind)
     };
-    PlanDocument::of(plan, &[])
-        .edges
-        .iter()
-        .map(|edge| (name(edge), Vec::new()))
-        .collect()
+    PlanDocument::of(plan, &[]).edges.iter().map(|edge| (name(edge), Vec::new())).collect()
 }
 
 fn contracts(plan: &PlanHandle) -> Side {
@@ -233,9 +200,7 @@ fn contracts(plan: &PlanHandle) -> Side {
         |ix| {
             (
                 plan.contracts[ix as usize].as_str().to_owned(),
-                plan.providers_of(ix)
-                    .map(|one| plan.runtime(one).id.as_str())
-                    .collect(),
+                plan.providers_of(ix).map(|one| plan.runtime(one).id.as_str()).collect(),
             )
         },
         "publishers",
@@ -248,29 +213,19 @@ fn topics(plan: &PlanHandle) -> Side {
         |ix| {
             (
                 plan.topics[ix as usize].as_str().to_owned(),
-                plan.subscribers_of(ix)
-                    .map(|one| plan.runtime(one).id.as_str())
-                    .collect(),
+                plan.subscribers_of(ix).map(|one| plan.runtime(one).id.as_str()).collect(),
             )
         },
         "subscribers",
     )
 }
 
-fn groups<'a>(
-    count: usize,
-    group: impl Fn(u32) -> (String, BTreeSet<&'a str>),
-    fact: &'static str,
-) -> Side {
+fn groups<'a>(count: usize, group: impl Fn(u32) -> (String, BTreeSet<&'a str>), fact: &'static str) -> Side {
     (0..count as u32)
         .map(|ix| {
             let (name, members) = group(ix);
             let listed: Vec<&str> = members.into_iter().collect();
-            let listed = if listed.is_empty() {
-                "none".to_owned()
-            } else {
-                listed.join(", ")
-            };
+            let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
             (name, vec![(fact, listed)])
         })
         .collect()
@@ -279,11 +234,6 @@ fn groups<'a>(
 fn capabilities(plan: &PlanHandle) -> Side {
     let plugins = plan.plugins.iter();
     plugins
-        .flat_map(|plugin| {
-            plugin
-                .capabilities
-                .iter()
-                .map(|one| (format!("{}: {}", plugin.id, one), Vec::new()))
-        })
+        .flat_map(|plugin| plugin.capabilities.iter().map(|one| (format!("{}: {}", plugin.id, one), Vec::new())))
         .collect()
 }

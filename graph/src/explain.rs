@@ -92,22 +92,14 @@ impl PlanDocument {
             .into_iter()
             .map(|stage| {
                 let mut due = FixedBitSet::with_capacity(plan.runtime_count());
-                due.extend(
-                    plan.stage_runtimes(stage)
-                        .map(|ix| ix as usize)
-                        .filter(|ix| {
-                            // Auto and scheduled; event and manual runtimes with a stage wait to be called.
-                            plan.runtimes[*ix].trigger <= 1
-                        }),
-                );
+                due.extend(plan.stage_runtimes(stage).map(|ix| ix as usize).filter(|ix| {
+                    // Auto and scheduled; event and manual runtimes with a stage wait to be called.
+                    plan.runtimes[*ix].trigger <= 1
+                }));
                 let layering = layer(plan, &due, &nothing);
                 StageView {
                     stage: stage.as_str().to_owned(),
-                    layers: layering
-                        .layers
-                        .iter()
-                        .map(|layer| layer.iter().map(|ix| id(*ix)).collect())
-                        .collect(),
+                    layers: layering.layers.iter().map(|layer| layer.iter().map(|ix| id(*ix)).collect()).collect(),
                     cyclic: layering.cyclic.iter().map(|ix| id(*ix)).collect(),
                 }
             })
@@ -121,17 +113,14 @@ impl PlanDocument {
                         from: id(target),
                         to: id(waiter),
                         kind: edge_kind_word(&edge.kind).to_owned(),
-                        contract: (contract != NONE)
-                            .then(|| plan.contracts[contract as usize].as_str().to_owned()),
+                        contract: (contract != NONE).then(|| plan.contracts[contract as usize].as_str().to_owned()),
                         file: edge.file.as_str().to_owned(),
                         line: edge.line.to_native(),
                     });
                 }
             }
         }
-        edges.sort_by(|a, b| {
-            (&a.to, a.line, &a.from, &a.kind).cmp(&(&b.to, b.line, &b.from, &b.kind))
-        });
+        edges.sort_by(|a, b| (&a.to, a.line, &a.from, &a.kind).cmp(&(&b.to, b.line, &b.from, &b.kind)));
         let subscriptions = (0..plan.topics.len() as u32)
             .flat_map(|topic| plan.subscribers_of(topic).map(move |ix| (topic, ix)))
             .map(|(topic, ix)| Subscription {
@@ -151,47 +140,27 @@ impl PlanDocument {
     /// Plain text, one fact a line.
     pub fn to_text(&self) -> String {
         let mut out = format!("plan {}\n", self.digest);
-        for stage in self
-            .stages
-            .iter()
-            .filter(|stage| !stage.layers.is_empty() || !stage.cyclic.is_empty())
-        {
+        for stage in self.stages.iter().filter(|stage| !stage.layers.is_empty() || !stage.cyclic.is_empty()) {
             let _ = writeln!(out, "\n{}", stage.stage);
             for (depth, layer) in stage.layers.iter().enumerate() {
                 let _ = writeln!(out, "  layer {depth}: {}", layer.join(", "));
             }
             if !stage.cyclic.is_empty() {
-                let _ = writeln!(
-                    out,
-                    "  cannot run (they wait for each other): {}",
-                    stage.cyclic.join(", ")
-                );
+                let _ = writeln!(out, "  cannot run (they wait for each other): {}", stage.cyclic.join(", "));
             }
         }
         if !self.edges.is_empty() {
             let _ = writeln!(out, "\nedges");
         }
         for edge in &self.edges {
-            let over = edge
-                .contract
-                .as_ref()
-                .map(|contract| format!(" over {contract}"))
-                .unwrap_or_default();
-            let _ = writeln!(
-                out,
-                "  {} -> {}  {}{over}  {}:{}",
-                edge.from, edge.to, edge.kind, edge.file, edge.line
-            );
+            let over = edge.contract.as_ref().map(|contract| format!(" over {contract}")).unwrap_or_default();
+            let _ = writeln!(out, "  {} -> {}  {}{over}  {}:{}", edge.from, edge.to, edge.kind, edge.file, edge.line);
         }
         if !self.subscriptions.is_empty() {
             let _ = writeln!(out, "\nevents");
         }
         for subscription in &self.subscriptions {
-            let _ = writeln!(
-                out,
-                "  {} -> {}",
-                subscription.topic, subscription.runtime_id
-            );
+            let _ = writeln!(out, "  {} -> {}", subscription.topic, subscription.runtime_id);
         }
         if !self.diagnostics.is_empty() {
             let _ = writeln!(out, "\nfindings");
@@ -220,12 +189,7 @@ impl PlanDocument {
         };
         let mut out = String::from("flowchart LR\n");
         for (stage, members) in nodes.groups(self) {
-            let _ = writeln!(
-                out,
-                "  subgraph {}[\"{}\"]",
-                stage.replace('-', "_"),
-                label(stage)
-            );
+            let _ = writeln!(out, "  subgraph {}[\"{}\"]", stage.replace('-', "_"), label(stage));
             for (node, id) in members {
                 let _ = writeln!(out, "    r{node}[\"{}\"]", label(id));
             }
@@ -234,13 +198,7 @@ impl PlanDocument {
         for edge in &self.edges {
             if let (Some(from), Some(to)) = (nodes.find(&edge.from), nodes.find(&edge.to)) {
                 let arrow = if edge.kind == "after" { "-.->" } else { "-->" };
-                let _ = writeln!(
-                    out,
-                    "  r{from} {arrow}|\"{} {}:{}\"| r{to}",
-                    edge.kind,
-                    label(&edge.file),
-                    edge.line
-                );
+                let _ = writeln!(out, "  r{from} {arrow}|\"{} {}:{}\"| r{to}", edge.kind, label(&edge.file), edge.line);
             }
         }
         let topics = topics(self);
@@ -263,19 +221,12 @@ impl PlanDocument {
             format!(
                 "\"{}\"",
                 // Entities are read in every string.
-                text.replace('&', "&amp;")
-                    .replace('\\', "\\\\")
-                    .replace('"', "\\\"")
-                    .replace(['\n', '\r'], " ")
+                text.replace('&', "&amp;").replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ")
             )
         };
         let mut out = String::from("digraph plan {\n  rankdir=LR;\n  node [shape=box];\n");
         for (place, (stage, members)) in nodes.groups(self).into_iter().enumerate() {
-            let _ = writeln!(
-                out,
-                "  subgraph cluster_{place} {{\n    label={};",
-                quote(stage)
-            );
+            let _ = writeln!(out, "  subgraph cluster_{place} {{\n    label={};", quote(stage));
             for (_, id) in members {
                 // With a label of its own: a name that begins with `%` would be shown as a number.
                 let _ = writeln!(out, "    {0} [label={0}];", quote(id));
@@ -283,34 +234,16 @@ impl PlanDocument {
             out.push_str("  }\n");
         }
         for edge in &self.edges {
-            let style = if edge.kind == "after" {
-                ", style=dotted"
-            } else {
-                ""
-            };
+            let style = if edge.kind == "after" { ", style=dotted" } else { "" };
             let label = quote(&format!("{} {}:{}", edge.kind, edge.file, edge.line));
-            let _ = writeln!(
-                out,
-                "  {} -> {} [label={label}{style}];",
-                quote(&edge.from),
-                quote(&edge.to)
-            );
+            let _ = writeln!(out, "  {} -> {} [label={label}{style}];", quote(&edge.from), quote(&edge.to));
         }
         for topic in topics(self) {
-            let _ = writeln!(
-                out,
-                "  {} [shape=oval, label={}];",
-                quote(&format!("event {topic}")),
-                quote(topic)
-            );
+            let _ = writeln!(out, "  {} [shape=oval, label={}];", quote(&format!("event {topic}")), quote(topic));
         }
         for subscription in &self.subscriptions {
             let event = quote(&format!("event {}", subscription.topic));
-            let _ = writeln!(
-                out,
-                "  {event} -> {} [style=bold];",
-                quote(&subscription.runtime_id)
-            );
+            let _ = writeln!(out, "  {event} -> {} [style=bold];", quote(&subscription.runtime_id));
         }
         out.push_str("}\n");
         out
@@ -327,11 +260,7 @@ pub fn edge_targets(plan: &PlanHandle, edge: &ArchivedEdgeRow) -> Vec<RuntimeIx>
 }
 
 fn topics(document: &PlanDocument) -> Vec<&str> {
-    let mut topics: Vec<&str> = document
-        .subscriptions
-        .iter()
-        .map(|one| one.topic.as_str())
-        .collect();
+    let mut topics: Vec<&str> = document.subscriptions.iter().map(|one| one.topic.as_str()).collect();
     topics.sort_unstable();
     topics.dedup();
     topics
@@ -342,20 +271,10 @@ struct Nodes<'a>(Vec<&'a str>);
 
 impl<'a> Nodes<'a> {
     fn of(document: &'a PlanDocument) -> Self {
-        let staged = document
-            .stages
-            .iter()
-            .flat_map(|stage| stage.layers.iter().flatten().chain(&stage.cyclic));
-        let ends = document
-            .edges
-            .iter()
-            .flat_map(|edge| [&edge.from, &edge.to]);
+        let staged = document.stages.iter().flat_map(|stage| stage.layers.iter().flatten().chain(&stage.cyclic));
+        let ends = document.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
         let listening = document.subscriptions.iter().map(|one| &one.runtime_id);
-        let mut ids: Vec<&str> = staged
-            .chain(ends)
-            .chain(listening)
-            .map(String::as_str)
-            .collect();
+        let mut ids: Vec<&str> = staged.chain(ends).chain(listening).map(String::as_str).collect();
         ids.sort_unstable();
         ids.dedup();
         Self(ids)
@@ -418,17 +337,12 @@ impl WhyDocument {
     pub fn of(plan: &PlanHandle, runtime_id: &str) -> Option<WhyDocument> {
         let ix = plan.runtime_by_id(runtime_id)?;
         let row = plan.runtime(ix);
-        let stage = Stage::ALL
-            .into_iter()
-            .find(|stage| *stage as u8 == row.stage)
-            .map(|stage| stage.as_str().to_owned());
+        let stage =
+            Stage::ALL.into_iter().find(|stage| *stage as u8 == row.stage).map(|stage| stage.as_str().to_owned());
         let mut starts = match row.trigger {
             _ if row.subagent_only => "a caller that delegates to it".to_owned(),
             0 => "every turn".to_owned(),
-            1 => format!(
-                "every turn whose number {} divides",
-                row.interval.to_native()
-            ),
+            1 => format!("every turn whose number {} divides", row.interval.to_native()),
             2 => "a call by name".to_owned(),
             _ => match row.topic.to_native() {
                 NONE => "an event".to_owned(),
@@ -444,66 +358,26 @@ impl WhyDocument {
                 let _ = write!(starts, ", {text} {value}");
             }
         }
-        let waits_for = plan
-            .edges_of(ix)
-            .iter()
-            .map(|edge| sentence(plan, edge))
-            .collect();
-        let awaited_by = PlanDocument::of(plan, &[])
-            .edges
-            .into_iter()
-            .filter(|edge| edge.from == runtime_id)
-            .collect();
+        let waits_for = plan.edges_of(ix).iter().map(|edge| sentence(plan, edge)).collect();
+        let awaited_by = PlanDocument::of(plan, &[]).edges.into_iter().filter(|edge| edge.from == runtime_id).collect();
         debug_assert!(row.stage as usize <= UNSTAGED);
-        Some(WhyDocument {
-            runtime_id: runtime_id.to_owned(),
-            stage,
-            starts,
-            waits_for,
-            awaited_by,
-        })
+        Some(WhyDocument { runtime_id: runtime_id.to_owned(), stage, starts, waits_for, awaited_by })
     }
 }
 
 fn sentence(plan: &PlanHandle, edge: &ArchivedEdgeRow) -> String {
-    let names: Vec<&str> = edge_targets(plan, edge)
-        .iter()
-        .map(|ix| plan.runtime(*ix).id.as_str())
-        .collect();
-    let listed = if names.is_empty() {
-        "which no active runtime gives".to_owned()
-    } else {
-        names.join(", ")
-    };
+    let names: Vec<&str> = edge_targets(plan, edge).iter().map(|ix| plan.runtime(*ix).id.as_str()).collect();
+    let listed = if names.is_empty() { "which no active runtime gives".to_owned() } else { names.join(", ") };
     let what = match edge.contract.to_native() {
         NONE if names.is_empty() => "a runtime that is not active".to_owned(),
         NONE => listed,
         contract => {
-            let how = if edge.all {
-                "every provider"
-            } else {
-                "a provider"
-            };
-            format!(
-                "{how} of {} ({listed})",
-                plan.contracts[contract as usize].as_str()
-            )
+            let how = if edge.all { "every provider" } else { "a provider" };
+            format!("{how} of {} ({listed})", plan.contracts[contract as usize].as_str())
         }
     };
-    let gate = if edge.required {
-        "; without its success this one is skipped"
-    } else {
-        ""
-    };
-    let scope = if edge.session_scope {
-        " of the session's setup"
-    } else {
-        ""
-    };
+    let gate = if edge.required { "; without its success this one is skipped" } else { "" };
+    let scope = if edge.session_scope { " of the session's setup" } else { "" };
     let word = edge_kind_word(&edge.kind);
-    format!(
-        "{word}: {what}{scope}{gate} ({}:{})",
-        edge.file.as_str(),
-        edge.line.to_native()
-    )
+    format!("{word}: {what}{scope}{gate} ({}:{})", edge.file.as_str(), edge.line.to_native())
 }

@@ -18,10 +18,8 @@ use crate::{
 /// Folders that hold no part of a running package. A file inside one is read only when a manifest names it.
 const SKIPPED: &[&str] = &["node_modules", "tests", "test", "target"];
 /// Endings of files that must be text.
-const TEXT: &[&str] = &[
-    "md", "yaml", "yml", "json", "js", "mjs", "cjs", "ts", "mts", "cts", "html", "css", "txt",
-    "svg", "csv", "toml",
-];
+const TEXT: &[&str] =
+    &["md", "yaml", "yml", "json", "js", "mjs", "cjs", "ts", "mts", "cts", "html", "css", "txt", "svg", "csv", "toml"];
 
 /// Is an entry of this name passed over when a package is walked?
 pub(crate) fn skipped(name: &str) -> bool {
@@ -66,15 +64,8 @@ impl PackageFiles {
             .iter()
             .map(|(path, bytes)| {
                 let digest = blake3::hash(bytes);
-                whole
-                    .update(&(path.len() as u64).to_le_bytes())
-                    .update(path.as_bytes())
-                    .update(digest.as_bytes());
-                FileEntry {
-                    path: path.to_owned(),
-                    digest: digest.to_hex().to_string(),
-                    bytes: bytes.len() as u64,
-                }
+                whole.update(&(path.len() as u64).to_le_bytes()).update(path.as_bytes()).update(digest.as_bytes());
+                FileEntry { path: path.to_owned(), digest: digest.to_hex().to_string(), bytes: bytes.len() as u64 }
             })
             .collect();
         (entries, whole.finalize().to_hex().to_string())
@@ -106,24 +97,13 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Files given in memory, under the same limits as files of a folder.
-    pub(crate) fn in_memory<'a>(
-        files: impl IntoIterator<Item = (&'a str, &'a str)>,
-        report: &mut Report,
-    ) -> Self {
-        let mut reader = Self {
-            root: None,
-            files: BTreeMap::new(),
-            bytes: 0,
-            full: false,
-            extra: BTreeSet::new(),
-        };
+    pub(crate) fn in_memory<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, report: &mut Report) -> Self {
+        let mut reader = Self { root: None, files: BTreeMap::new(), bytes: 0, full: false, extra: BTreeSet::new() };
         for (path, text) in files {
             if text.len() as u64 > MAX_TEXT_FILE_BYTES {
                 report.add(too_large(path));
             } else {
-                reader
-                    .files
-                    .insert(path.to_owned(), Arc::from(text.as_bytes()));
+                reader.files.insert(path.to_owned(), Arc::from(text.as_bytes()));
             }
         }
         if reader.files.len() > MAX_PACKAGE_FILES {
@@ -135,13 +115,8 @@ impl Reader {
     /// Walks a folder. Whatever cannot be taken is reported and left out.
     pub(crate) fn folder(dir: &Path, report: &mut Report) -> io::Result<Self> {
         let root = fs::canonicalize(dir)?;
-        let mut reader = Self {
-            root: Some(root.clone()),
-            files: BTreeMap::new(),
-            bytes: 0,
-            full: false,
-            extra: BTreeSet::new(),
-        };
+        let mut reader =
+            Self { root: Some(root.clone()), files: BTreeMap::new(), bytes: 0, full: false, extra: BTreeSet::new() };
         reader.walk(&root, "", 0, report)?;
         Ok(reader)
     }
@@ -191,21 +166,10 @@ impl Reader {
         Some(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())
     }
 
-    fn walk(
-        &mut self,
-        dir: &Path,
-        prefix: &str,
-        depth: usize,
-        report: &mut Report,
-    ) -> io::Result<()> {
+    fn walk(&mut self, dir: &Path, prefix: &str, depth: usize, report: &mut Report) -> io::Result<()> {
         if depth > MAX_FOLDER_DEPTH {
             let message = format!("folders are nested more than {MAX_FOLDER_DEPTH} deep");
-            report.add(Diagnostic::error(
-                "folder-too-deep",
-                prefix,
-                Position::default(),
-                message,
-            ));
+            report.add(Diagnostic::error("folder-too-deep", prefix, Position::default(), message));
             return Ok(());
         }
         let mut names = Vec::new();
@@ -222,12 +186,7 @@ impl Reader {
             let Some(text) = name.to_str() else {
                 let shown = format!("{prefix}{}", name.to_string_lossy());
                 let message = "this file name is not UTF-8";
-                report.add(Diagnostic::error(
-                    "non-utf8-name",
-                    &shown,
-                    Position::default(),
-                    message,
-                ));
+                report.add(Diagnostic::error("non-utf8-name", &shown, Position::default(), message));
                 continue;
             };
             if skipped(text) {
@@ -243,12 +202,7 @@ impl Reader {
                 // A link to a folder above it would never end.
                 if dir.starts_with(&real) {
                     let message = "this link leads to a folder that contains it";
-                    report.add(Diagnostic::error(
-                        "symlink-loop",
-                        &relative,
-                        Position::default(),
-                        message,
-                    ));
+                    report.add(Diagnostic::error("symlink-loop", &relative, Position::default(), message));
                     continue;
                 }
                 self.walk(&real, &format!("{relative}/"), depth + 1, report)?;
@@ -256,12 +210,7 @@ impl Reader {
                 self.take(&real, &relative, report);
             } else {
                 let message = "this is neither a file nor a folder";
-                report.add(Diagnostic::error(
-                    "not-a-file",
-                    &relative,
-                    Position::default(),
-                    message,
-                ));
+                report.add(Diagnostic::error("not-a-file", &relative, Position::default(), message));
             }
             if self.full {
                 return Ok(());
@@ -277,26 +226,14 @@ impl Reader {
             return Some(path.to_owned());
         }
         match fs::canonicalize(path) {
-            Ok(real)
-                if self
-                    .root
-                    .as_ref()
-                    .is_some_and(|root| real.starts_with(root)) =>
-            {
-                Some(real)
-            }
+            Ok(real) if self.root.as_ref().is_some_and(|root| real.starts_with(root)) => Some(real),
             Ok(_) => {
                 report.add(outside(relative));
                 None
             }
             Err(error) => {
                 let message = format!("this link leads nowhere: {error}");
-                report.add(Diagnostic::error(
-                    "symlink-broken",
-                    relative,
-                    Position::default(),
-                    message,
-                ));
+                report.add(Diagnostic::error("symlink-broken", relative, Position::default(), message));
                 None
             }
         }
@@ -307,32 +244,18 @@ impl Reader {
             self.too_many(report);
             return;
         }
-        let is_text = relative
-            .rsplit_once('.')
-            .is_some_and(|(_, end)| TEXT.contains(&end.to_ascii_lowercase().as_str()));
-        let limit = if is_text {
-            MAX_TEXT_FILE_BYTES
-        } else {
-            MAX_PACKAGE_BYTES - self.bytes
-        };
+        let is_text =
+            relative.rsplit_once('.').is_some_and(|(_, end)| TEXT.contains(&end.to_ascii_lowercase().as_str()));
+        let limit = if is_text { MAX_TEXT_FILE_BYTES } else { MAX_PACKAGE_BYTES - self.bytes };
         let bytes = match read_at_most(real, limit) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => {
-                report.add(if is_text {
-                    too_large(relative)
-                } else {
-                    package_too_large(relative)
-                });
+                report.add(if is_text { too_large(relative) } else { package_too_large(relative) });
                 return;
             }
             Err(error) => {
                 let message = format!("this file cannot be read: {error}");
-                report.add(Diagnostic::error(
-                    "file-unreadable",
-                    relative,
-                    Position::default(),
-                    message,
-                ));
+                report.add(Diagnostic::error("file-unreadable", relative, Position::default(), message));
                 return;
             }
         };
@@ -352,12 +275,7 @@ impl Reader {
     fn too_many(&mut self, report: &mut Report) {
         self.full = true;
         let message = format!("a package may have at most {MAX_PACKAGE_FILES} files");
-        report.add(Diagnostic::error(
-            "too-many-files",
-            "PLUGIN.md",
-            Position::default(),
-            message,
-        ));
+        report.add(Diagnostic::error("too-many-files", "PLUGIN.md", Position::default(), message));
     }
 }
 
@@ -372,30 +290,17 @@ fn package_too_large(path: &str) -> Diagnostic {
 }
 
 fn outside(path: &str) -> Diagnostic {
-    Diagnostic::error(
-        "symlink-outside",
-        path,
-        Position::default(),
-        "this link leads out of the package",
-    )
-    .with_help("copy the file into the package")
+    Diagnostic::error("symlink-outside", path, Position::default(), "this link leads out of the package")
+        .with_help("copy the file into the package")
 }
 
 fn not_utf8(path: &str, bytes: &[u8], valid: usize) -> Diagnostic {
     let before = &bytes[..valid];
     let line = before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
-    let start = before
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
+    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let column = String::from_utf8_lossy(&before[start..]).chars().count() as u32 + 1;
-    Diagnostic::error(
-        "non-utf8-text",
-        path,
-        Position { line, column },
-        "this text file is not UTF-8",
-    )
-    .with_help("save it as UTF-8")
+    Diagnostic::error("non-utf8-text", path, Position { line, column }, "this text file is not UTF-8")
+        .with_help("save it as UTF-8")
 }
 
 /// `None` when the file is longer than `limit`, whatever its metadata says.
@@ -440,11 +345,7 @@ pub(crate) fn resolve(base: &str, text: &str) -> Result<String, PathProblem> {
             _ => parts.push(part),
         }
     }
-    if parts.is_empty() {
-        Err(PathProblem::Empty)
-    } else {
-        Ok(parts.join("/"))
-    }
+    if parts.is_empty() { Err(PathProblem::Empty) } else { Ok(parts.join("/")) }
 }
 
 #[cfg(test)]
@@ -455,18 +356,9 @@ mod tests {
     #[test]
     fn paths_climb_but_never_leave() {
         assert_eq!(resolve("", "./a/b.js"), Ok("a/b.js".into()));
-        assert_eq!(
-            resolve("runtimes/x", "../../server/a.js"),
-            Ok("server/a.js".into())
-        );
-        assert_eq!(
-            resolve("runtimes/x", "handler.js"),
-            Ok("runtimes/x/handler.js".into())
-        );
-        assert_eq!(
-            resolve("runtimes/x", "../../../a.js"),
-            Err(PathProblem::Leaves)
-        );
+        assert_eq!(resolve("runtimes/x", "../../server/a.js"), Ok("server/a.js".into()));
+        assert_eq!(resolve("runtimes/x", "handler.js"), Ok("runtimes/x/handler.js".into()));
+        assert_eq!(resolve("runtimes/x", "../../../a.js"), Err(PathProblem::Leaves));
         assert_eq!(resolve("", "/etc/passwd"), Err(PathProblem::Absolute));
         assert_eq!(resolve("", "C:/x"), Err(PathProblem::Absolute));
         assert_eq!(resolve("", "file://x"), Err(PathProblem::Absolute));

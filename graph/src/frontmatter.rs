@@ -27,9 +27,7 @@ pub(crate) fn split(text: &str) -> Result<FrontMatter<'_>, FrontMatterError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.lines().next().unwrap_or("");
     if first.trim_end() != "---" {
-        let engine = first
-            .strip_prefix("---")
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic()));
+        let engine = first.strip_prefix("---").is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic()));
         return Err(if engine {
             FrontMatterError {
                 code: "frontmatter-engine",
@@ -74,24 +72,15 @@ mod tests {
     #[test]
     fn splits_fields_from_body() {
         let parts = split("\u{feff}---\r\nid: a\r\n---\r\n\r\nText\r\n").unwrap();
-        assert_eq!(
-            (parts.yaml, parts.first_line, parts.body),
-            ("id: a\r\n", 2, "Text")
-        );
+        assert_eq!((parts.yaml, parts.first_line, parts.body), ("id: a\r\n", 2, "Text"));
         assert_eq!(split("---\n---\nbody").unwrap().yaml, "");
     }
 
     #[test]
     fn says_what_is_missing() {
         assert_eq!(split("id: a\n").unwrap_err().code, "frontmatter-missing");
-        assert_eq!(
-            split("---js\n{}\n---\n").unwrap_err().code,
-            "frontmatter-engine"
-        );
-        assert_eq!(
-            split("---\nid: a\n").unwrap_err().code,
-            "frontmatter-unclosed"
-        );
+        assert_eq!(split("---js\n{}\n---\n").unwrap_err().code, "frontmatter-engine");
+        assert_eq!(split("---\nid: a\n").unwrap_err().code, "frontmatter-unclosed");
         assert_eq!(split("").unwrap_err().code, "frontmatter-missing");
     }
 }

@@ -43,10 +43,7 @@ impl Effects {
             parallel_safe: runtime.effects.parallel_safe,
         };
         let agent = runtime.agent.iter().flat_map(|agent| &agent.builtin_tools);
-        let function = runtime
-            .function
-            .iter()
-            .flat_map(|function| &function.builtin_tools);
+        let function = runtime.function.iter().flat_map(|function| &function.builtin_tools);
         for tool in agent.chain(function) {
             effects.add_tool(fragment, tool);
         }
@@ -59,14 +56,9 @@ impl Effects {
     fn add_tool(&mut self, fragment: &Fragment, tool: &str) {
         let data = || -> Vec<String> {
             let namespaces = fragment.data.iter().map(|data| data.namespace.as_str());
-            let keys: Vec<String> = namespaces
-                .map(|namespace| format!("plugin-data:{}:{namespace}", fragment.plugin_id))
-                .collect();
-            if keys.is_empty() {
-                vec![UNKNOWN.into()]
-            } else {
-                keys
-            }
+            let keys: Vec<String> =
+                namespaces.map(|namespace| format!("plugin-data:{}:{namespace}", fragment.plugin_id)).collect();
+            if keys.is_empty() { vec![UNKNOWN.into()] } else { keys }
         };
         match tool {
             "create-character" | "update-character" => {
@@ -88,12 +80,7 @@ impl Effects {
             "plugin-data-set" | "plugin-data-set-batch" => self.writes.extend(data()),
             "plugin-data-get" | "plugin-data-list" => self.reads.extend(data()),
             "emit-event" => {
-                self.writes.extend(
-                    fragment
-                        .events
-                        .iter()
-                        .map(|event| format!("event:{}", event.topic)),
-                );
+                self.writes.extend(fragment.events.iter().map(|event| format!("event:{}", event.topic)));
                 if fragment.events.is_empty() {
                     self.writes.insert("event:*".into());
                 }
@@ -108,35 +95,19 @@ impl Effects {
 
     /// The first keys by which two runtimes disturb each other, as (key of this, key of the other).
     fn clash<'a>(&'a self, other: &'a Effects) -> Option<(&'a str, &'a str)> {
-        let excused = |a: &str, b: &str| {
-            self.parallel_safe && other.parallel_safe && a != UNKNOWN && b != UNKNOWN
-        };
-        let both = self
-            .writes
-            .iter()
-            .flat_map(|a| other.writes.iter().map(move |b| (a, b)));
+        let excused = |a: &str, b: &str| self.parallel_safe && other.parallel_safe && a != UNKNOWN && b != UNKNOWN;
+        let both = self.writes.iter().flat_map(|a| other.writes.iter().map(move |b| (a, b)));
         let first = both.filter(|(a, b)| !excused(a, b));
-        let second = self
-            .writes
-            .iter()
-            .flat_map(|a| other.reads.iter().map(move |b| (a, b)));
-        let third = self
-            .reads
-            .iter()
-            .flat_map(|a| other.writes.iter().map(move |b| (a, b)));
-        first
-            .chain(second)
-            .chain(third)
-            .map(|(a, b)| (a.as_str(), b.as_str()))
-            .find(|(a, b)| meet(a, b))
+        let second = self.writes.iter().flat_map(|a| other.reads.iter().map(move |b| (a, b)));
+        let third = self.reads.iter().flat_map(|a| other.writes.iter().map(move |b| (a, b)));
+        first.chain(second).chain(third).map(|(a, b)| (a.as_str(), b.as_str())).find(|(a, b)| meet(a, b))
     }
 }
 
 /// Do two keys speak of one thing? Symmetric.
 fn meet(a: &str, b: &str) -> bool {
     let covers = |wide: &str, key: &str| {
-        wide.strip_suffix('*')
-            .is_some_and(|start| start.ends_with(':') && key.starts_with(start))
+        wide.strip_suffix('*').is_some_and(|start| start.ends_with(':') && key.starts_with(start))
     };
     a == b || a == UNKNOWN || b == UNKNOWN || covers(a, b) || covers(b, a)
 }
@@ -164,15 +135,10 @@ pub struct EffectTable {
 impl EffectTable {
     /// Reads the effects of a plan's runtimes from its fragments, found by package id; a runtime whose fragment is
     /// not given touches nothing.
-    pub fn of<'a>(
-        plan: &ArchivedPlan,
-        fragments: impl IntoIterator<Item = &'a Fragment>,
-    ) -> EffectTable {
+    pub fn of<'a>(plan: &ArchivedPlan, fragments: impl IntoIterator<Item = &'a Fragment>) -> EffectTable {
         let mut by_plugin: Vec<Option<&Fragment>> = vec![None; plan.plugins.len()];
         for fragment in fragments {
-            let place = plan
-                .plugins
-                .binary_search_by(|plugin| plugin.id.as_str().cmp(&fragment.plugin_id));
+            let place = plan.plugins.binary_search_by(|plugin| plugin.id.as_str().cmp(&fragment.plugin_id));
             if let Ok(place) = place {
                 by_plugin[place].get_or_insert(fragment);
             }
@@ -181,16 +147,9 @@ impl EffectTable {
             .runtimes
             .iter()
             .map(|row| {
-                let fragment = by_plugin
-                    .get(row.plugin.to_native() as usize)
-                    .copied()
-                    .flatten();
-                let runtime = fragment
-                    .and_then(|fragment| fragment.runtimes.get(row.local.to_native() as usize));
-                fragment
-                    .zip(runtime)
-                    .map(|(fragment, runtime)| Effects::of(fragment, runtime))
-                    .unwrap_or_default()
+                let fragment = by_plugin.get(row.plugin.to_native() as usize).copied().flatten();
+                let runtime = fragment.and_then(|fragment| fragment.runtimes.get(row.local.to_native() as usize));
+                fragment.zip(runtime).map(|(fragment, runtime)| Effects::of(fragment, runtime)).unwrap_or_default()
             })
             .collect();
         EffectTable { rows }
@@ -239,21 +198,13 @@ pub fn hazards(plan: &ArchivedPlan, effects: &EffectTable, layer: &[RuntimeIx]) 
 
 /// Splits a layer into sub-layers, to be run one after another, of which none holds a hazard. Of two that clash the
 /// first by id runs first; what clashes with nothing runs at once. Policy `strict`.
-pub fn serialize_layer(
-    plan: &ArchivedPlan,
-    effects: &EffectTable,
-    layer: &[RuntimeIx],
-) -> Vec<Vec<RuntimeIx>> {
+pub fn serialize_layer(plan: &ArchivedPlan, effects: &EffectTable, layer: &[RuntimeIx]) -> Vec<Vec<RuntimeIx>> {
     let mut members: Vec<RuntimeIx> = layer.to_vec();
     members.sort_unstable_by_key(|ix| plan.order.id_rank[ix.index()].to_native());
     members.dedup();
     let mut levels: Vec<Vec<RuntimeIx>> = Vec::new();
     for member in members {
-        let after = levels.iter().rposition(|level| {
-            level
-                .iter()
-                .any(|other| effects.clash(*other, member).is_some())
-        });
+        let after = levels.iter().rposition(|level| level.iter().any(|other| effects.clash(*other, member).is_some()));
         let place = after.map_or(0, |place| place + 1);
         if place == levels.len() {
             levels.push(Vec::new());
@@ -271,11 +222,7 @@ pub(crate) fn full_layers(plan: &ArchivedPlan) -> Vec<Vec<RuntimeIx>> {
     for stage in crate::plan::Stage::ALL {
         let mut due = FixedBitSet::with_capacity(count);
         // Auto and scheduled: manual runtimes run when called, event runtimes with their topic.
-        due.extend(
-            plan.stage_runtimes(stage)
-                .map(|ix| ix as usize)
-                .filter(|ix| plan.runtimes[*ix].trigger <= 1),
-        );
+        due.extend(plan.stage_runtimes(stage).map(|ix| ix as usize).filter(|ix| plan.runtimes[*ix].trigger <= 1));
         sets.push(due);
     }
     for topic in 0..plan.topics.len() as u32 {
@@ -284,8 +231,5 @@ pub(crate) fn full_layers(plan: &ArchivedPlan) -> Vec<Vec<RuntimeIx>> {
         sets.push(due);
     }
     let alone = |set: &FixedBitSet| set.count_ones(..) > 1;
-    sets.iter()
-        .filter(|set| alone(set))
-        .flat_map(|set| crate::layer::layer(plan, set, &nothing).layers)
-        .collect()
+    sets.iter().filter(|set| alone(set)).flat_map(|set| crate::layer::layer(plan, set, &nothing).layers).collect()
 }

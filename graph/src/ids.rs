@@ -79,9 +79,7 @@ text_id!(/// The digest that names a linked plan: 64 hex digits.
 /// Is this a package id (also command names, aliases, arguments, actions)?
 pub fn is_package_id(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 /// Is this a contract id (also extension points, slots, services)? SVC-2
@@ -90,9 +88,7 @@ pub fn is_contract_id(text: &str) -> bool {
         return false;
     };
     name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-')
         && !major.is_empty()
         && !major.starts_with('0')
         && major.bytes().all(|b| b.is_ascii_digit())
@@ -103,11 +99,7 @@ pub fn is_topic(text: &str) -> bool {
     let mut segments = 0;
     for segment in text.split('.') {
         segments += 1;
-        if segment.is_empty()
-            || !segment
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        {
+        if segment.is_empty() || !segment.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
             return false;
         }
     }

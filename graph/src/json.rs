@@ -35,20 +35,14 @@ impl Json {
     pub fn trusted(text: impl Into<Box<str>>) -> Self {
         let lock = OnceLock::new();
         let _ = lock.set(text.into());
-        Self(Arc::new(Inner {
-            text: lock,
-            value: OnceLock::new(),
-        }))
+        Self(Arc::new(Inner { text: lock, value: OnceLock::new() }))
     }
 
     /// Wraps a value; the text is made when first asked for.
     pub fn from_value(value: Value) -> Self {
         let lock = OnceLock::new();
         let _ = lock.set(value);
-        Self(Arc::new(Inner {
-            text: OnceLock::new(),
-            value: lock,
-        }))
+        Self(Arc::new(Inner { text: OnceLock::new(), value: lock }))
     }
 
     /// Serialises any value.
@@ -74,13 +68,9 @@ impl Json {
 
     /// The document as a tree; parsed on first use.
     pub fn value(&self) -> &Value {
-        self.0.value.get_or_init(|| {
-            self.0
-                .text
-                .get()
-                .and_then(|text| serde_json::from_str(text).ok())
-                .unwrap_or(Value::Null)
-        })
+        self.0
+            .value
+            .get_or_init(|| self.0.text.get().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null))
     }
 
     /// The tree, if it is already there; never parses.
@@ -137,8 +127,6 @@ impl Serialize for Json {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer)
-            .map(Self::from_value)
-            .map_err(D::Error::custom)
+        Value::deserialize(deserializer).map(Self::from_value).map_err(D::Error::custom)
     }
 }

@@ -52,12 +52,7 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
         for choice in &releases[row(release_starts, provider)] {
             let choice = choice.to_native();
             let state = &mut choices[choice as usize];
-            if *state == FREE
-                && !order
-                    .choice_providers
-                    .row(choice)
-                    .any(|ix| satisfied.contains(ix as usize))
-            {
+            if *state == FREE && !order.choice_providers.row(choice).any(|ix| satisfied.contains(ix as usize)) {
                 *state = WAITED;
                 waits[choice_waiter[choice as usize].to_native() as usize] += 1;
             }
@@ -66,10 +61,7 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
 
     let one_stage = {
         let stage = |ix: usize| plan.runtimes[ix].stage;
-        match (
-            members.minimum(),
-            members.ones().take_while(|ix| *ix < count).last(),
-        ) {
+        match (members.minimum(), members.ones().take_while(|ix| *ix < count).last()) {
             (Some(first), Some(last)) => stage(first) == stage(last),
             _ => true,
         }
@@ -120,11 +112,7 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
     let mut cyclic = Vec::new();
     if placed < total {
         cyclic.extend(
-            members
-                .ones()
-                .take_while(|ix| *ix < count)
-                .filter(|ix| waits[*ix] > 0)
-                .map(|ix| RuntimeIx(ix as u32)),
+            members.ones().take_while(|ix| *ix < count).filter(|ix| waits[*ix] > 0).map(|ix| RuntimeIx(ix as u32)),
         );
         sort(&mut cyclic);
     }
@@ -162,23 +150,12 @@ impl Default for LayerCache {
 impl LayerCache {
     /// A cache of at most `capacity` layerings (at least one).
     pub fn new(capacity: usize) -> Self {
-        Self {
-            capacity: capacity.max(1),
-            kept: Mutex::default(),
-        }
+        Self { capacity: capacity.max(1), kept: Mutex::default() }
     }
 
     /// As [`layer`], remembered. The plan must be the same at every call.
-    pub fn layer(
-        &self,
-        plan: &ArchivedPlan,
-        members: &FixedBitSet,
-        satisfied: &FixedBitSet,
-    ) -> Arc<Layering> {
-        let bits = Arc::new(Bits {
-            members: members.clone(),
-            satisfied: satisfied.clone(),
-        });
+    pub fn layer(&self, plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet) -> Arc<Layering> {
+        let bits = Arc::new(Bits { members: members.clone(), satisfied: satisfied.clone() });
         if let Some(found) = self.lock().layerings.get(&bits) {
             return found.clone();
         }

@@ -31,9 +31,7 @@ pub mod world;
 mod yaml;
 
 pub use activation::{Activation, ActivationRequest, AutoAdded, Rejected, Unmet, activate};
-pub use archive::{
-    ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan,
-};
+pub use archive::{ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan};
 pub use cache::{CacheUse, PackageCache};
 pub use compat::Compatibility;
 pub use diagnostic::{Diagnostic, Position, Severity};
@@ -41,16 +39,14 @@ pub use diff::DiffDocument;
 pub use explain::{PlanDocument, WhyDocument};
 pub use fragment::Fragment;
 pub use hazard::{EffectTable, Hazard, hazards, serialize_layer};
-pub use ids::{
-    ContractId, ExecutionId, PlanDigest, PluginId, RuntimeId, SessionId, Topic, TurnId, WorldId,
-};
+pub use ids::{ContractId, ExecutionId, PlanDigest, PluginId, RuntimeId, SessionId, Topic, TurnId, WorldId};
 pub use json::Json;
 pub use layer::{LayerCache, Layering, layer};
 pub use link::{Linked, link};
 pub use manifest::{FRAMEWORK_TOOLS, KERNEL_POINTS, KERNEL_SLOTS, ManifestKind, manifest_schema};
 pub use package::{
-    Compiled, Discovery, Package, PackageFiles, compile_all, compile_in_memory, compile_package,
-    find_packages, refuse_duplicates,
+    Compiled, Discovery, Package, PackageFiles, compile_all, compile_in_memory, compile_package, find_packages,
+    refuse_duplicates,
 };
 pub use plan::{ArchivedPlan, Plan, RuntimeIx, Stage};
 pub use schema::{SchemaIssue, SchemaSet, Validator};

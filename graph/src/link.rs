@@ -23,8 +23,7 @@ use crate::{
     limits::MAX_HAZARDS_LISTED,
     package::Package,
     plan::{
-        ArchivedPlan, Csr, EdgeKind, EdgeRow, NONE, Order, PLAN_FORMAT, Plan, PlanPlugin,
-        RuntimeRow, Stage, UNSTAGED,
+        ArchivedPlan, Csr, EdgeKind, EdgeRow, NONE, Order, PLAN_FORMAT, Plan, PlanPlugin, RuntimeRow, Stage, UNSTAGED,
     },
 };
 
@@ -56,29 +55,17 @@ impl Linked {
 /// # Errors
 /// When the plan cannot be archived (tables beyond 2 GiB).
 pub fn link(packages: &[Arc<Package>]) -> Result<Linked, archive::ArchiveError> {
-    let members: Vec<(&Fragment, &str)> = packages
-        .iter()
-        .map(|package| (&*package.fragment, package.digest.as_str()))
-        .collect();
+    let members: Vec<(&Fragment, &str)> =
+        packages.iter().map(|package| (&*package.fragment, package.digest.as_str())).collect();
     let (mut plan, mut diagnostics) = build(&members);
     compat::check(&members, &mut plan, &mut diagnostics);
     let (bytes, digest) = archive::encode_plan(&plan)?;
-    let archived = rkyv::access::<ArchivedPlan, rancor::Error>(&bytes[archive::HEADER..]).map_err(
-        |error| archive::ArchiveError::Malformed {
-            kind: "plan",
-            message: error.to_string(),
-        },
-    )?;
+    let archived = rkyv::access::<ArchivedPlan, rancor::Error>(&bytes[archive::HEADER..])
+        .map_err(|error| archive::ArchiveError::Malformed { kind: "plan", message: error.to_string() })?;
     check_cycles(&plan, archived, &mut diagnostics);
     consistency::check(&members, &plan, &mut diagnostics);
     let hazards = check_hazards(&members, archived, &mut diagnostics);
-    Ok(Linked {
-        plan,
-        bytes,
-        digest,
-        diagnostics,
-        hazards,
-    })
+    Ok(Linked { plan, bytes, digest, diagnostics, hazards })
 }
 
 /// Hazards of every layer in which everything is due, each pair once.
@@ -93,19 +80,14 @@ fn check_hazards(
     let mut said: BTreeSet<(String, String)> = BTreeSet::new();
     for layer in hazard::full_layers(plan) {
         for hazard in hazard::hazards(plan, &effects, &layer) {
-            if found.len() < MAX_HAZARDS_LISTED
-                && said.insert((hazard.first.clone(), hazard.second.clone()))
-            {
+            if found.len() < MAX_HAZARDS_LISTED && said.insert((hazard.first.clone(), hazard.second.clone())) {
                 found.push(hazard);
             }
         }
     }
     for hazard in &found {
         let runtime = fragments.clone().find_map(|fragment| {
-            let runtime = fragment
-                .runtimes
-                .iter()
-                .find(|runtime| runtime.id == hazard.second)?;
+            let runtime = fragment.runtimes.iter().find(|runtime| runtime.id == hazard.second)?;
             Some((fragment, runtime))
         });
         let Some((fragment, runtime)) = runtime else {
@@ -138,10 +120,7 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
             diagnostics.push(Diagnostic {
                 severity: Severity::Error,
                 code: "duplicate-plugin".into(),
-                message: format!(
-                    "two active packages have the id `{}`; the first counts",
-                    fragment.plugin_id
-                ),
+                message: format!("two active packages have the id `{}`; the first counts", fragment.plugin_id),
                 help: None,
                 plugin_id: Some(fragment.plugin_id.clone()),
                 file: "PLUGIN.md".into(),
@@ -164,18 +143,10 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
         })
         .collect();
 
-    let contracts: Vec<String> = contract_names(&fragments)
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
-    let topics: Vec<String> = topic_names(&fragments)
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let contracts: Vec<String> = contract_names(&fragments).into_iter().map(str::to_owned).collect();
+    let topics: Vec<String> = topic_names(&fragments).into_iter().map(str::to_owned).collect();
     let find = |table: &[String], name: &str| {
-        table
-            .binary_search_by(|entry| entry.as_str().cmp(name))
-            .map_or(NONE, |ix| ix as u32)
+        table.binary_search_by(|entry| entry.as_str().cmp(name)).map_or(NONE, |ix| ix as u32)
     };
 
     // Rows by (stage, id): a runtime's index is its place in every table.
@@ -197,11 +168,7 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
     for stage in 0..6 {
         stage_starts[stage + 1] += stage_starts[stage];
     }
-    let index: BTreeMap<&str, u32> = rows
-        .iter()
-        .enumerate()
-        .map(|(ix, row)| (row.1.id.as_str(), ix as u32))
-        .collect();
+    let index: BTreeMap<&str, u32> = rows.iter().enumerate().map(|(ix, row)| (row.1.id.as_str(), ix as u32)).collect();
 
     let runtimes: Vec<RuntimeRow> = rows
         .iter()
@@ -213,15 +180,8 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
             kind: runtime.kind as u8,
             trigger: runtime.trigger as u8,
             visibility: runtime.visibility as u8,
-            topic: runtime
-                .topic
-                .as_deref()
-                .map_or(NONE, |topic| find(&topics, topic)),
-            contract: runtime
-                .output
-                .contract
-                .as_deref()
-                .map_or(NONE, |contract| find(&contracts, contract)),
+            topic: runtime.topic.as_deref().map_or(NONE, |topic| find(&topics, topic)),
+            contract: runtime.output.contract.as_deref().map_or(NONE, |contract| find(&contracts, contract)),
             interval: runtime.interval,
             start_turn: runtime.start_turn,
             cooldown_turns: runtime.cooldown_turns,
@@ -262,57 +222,27 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
 
 fn pairs(runtimes: &[RuntimeRow], group: impl Fn(&RuntimeRow) -> u32) -> Vec<(u32, u32)> {
     let rows = runtimes.iter().enumerate();
-    rows.filter(|(_, row)| group(row) != NONE)
-        .map(|(ix, row)| (group(row), ix as u32))
-        .collect()
+    rows.filter(|(_, row)| group(row) != NONE).map(|(ix, row)| (group(row), ix as u32)).collect()
 }
 
 /// What a package may do beyond computing, as [`PlanPlugin::capabilities`] lists it.
 fn capabilities(fragment: &Fragment) -> Vec<String> {
     let mut found = BTreeSet::new();
     for service in &fragment.services {
-        found.insert(format!(
-            "service-{} {}",
-            service.access.as_str(),
-            service.contract
-        ));
+        found.insert(format!("service-{} {}", service.access.as_str(), service.contract));
     }
-    found.extend(
-        fragment
-            .hooks
-            .iter()
-            .map(|hook| format!("hook {}", hook.event)),
-    );
-    found.extend(
-        fragment
-            .extensions
-            .iter()
-            .map(|extension| format!("extension {}", extension.point)),
-    );
+    found.extend(fragment.hooks.iter().map(|hook| format!("hook {}", hook.event)));
+    found.extend(fragment.extensions.iter().map(|extension| format!("extension {}", extension.point)));
     found.extend(fragment.wires.iter().map(|wire| format!("wire {wire}")));
-    found.extend(
-        fragment
-            .actions
-            .iter()
-            .map(|action| format!("action {action}")),
-    );
-    found.extend(
-        fragment
-            .commands
-            .iter()
-            .map(|command| format!("command {}", command.name)),
-    );
+    found.extend(fragment.actions.iter().map(|action| format!("action {action}")));
+    found.extend(fragment.commands.iter().map(|command| format!("command {}", command.name)));
     found.extend(fragment.tools.iter().map(|tool| format!("tool {tool}")));
     for runtime in &fragment.runtimes {
         for http in &runtime.http {
             if http.methods.is_empty() {
                 found.insert(format!("http * {}", http.origin));
             }
-            found.extend(
-                http.methods
-                    .iter()
-                    .map(|method| format!("http {method} {}", http.origin)),
-            );
+            found.extend(http.methods.iter().map(|method| format!("http {method} {}", http.origin)));
         }
         let imported = runtime.agent.iter().flat_map(|agent| &agent.services);
         found.extend(imported.map(|service| format!("imports {}", service.contract)));
@@ -329,27 +259,12 @@ fn capabilities(fragment: &Fragment) -> Vec<String> {
 fn contract_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for fragment in fragments {
-        names.extend(
-            fragment
-                .provides
-                .iter()
-                .map(|provide| provide.contract.as_str()),
-        );
+        names.extend(fragment.provides.iter().map(|provide| provide.contract.as_str()));
         for list in [&fragment.requires, &fragment.optional, &fragment.conflicts] {
             names.extend(list.iter().map(|reference| reference.contract.as_str()));
         }
-        names.extend(
-            fragment
-                .contracts
-                .iter()
-                .map(|contract| contract.contract.as_str()),
-        );
-        names.extend(
-            fragment
-                .services
-                .iter()
-                .map(|service| service.contract.as_str()),
-        );
+        names.extend(fragment.contracts.iter().map(|contract| contract.contract.as_str()));
+        names.extend(fragment.services.iter().map(|service| service.contract.as_str()));
         for extension in &fragment.extensions {
             names.insert(extension.point.as_str());
             names.extend(extension.slot.as_deref());
@@ -370,67 +285,36 @@ fn contract_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
 }
 
 fn topic_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
-    let declared = fragments
-        .iter()
-        .flat_map(|fragment| &fragment.events)
-        .map(|event| event.topic.as_str());
-    let awaited = fragments
-        .iter()
-        .flat_map(|fragment| &fragment.runtimes)
-        .filter_map(|runtime| runtime.topic.as_deref());
+    let declared = fragments.iter().flat_map(|fragment| &fragment.events).map(|event| event.topic.as_str());
+    let awaited =
+        fragments.iter().flat_map(|fragment| &fragment.runtimes).filter_map(|runtime| runtime.topic.as_deref());
     declared.chain(awaited).collect()
 }
 
-fn declared_edges(
-    runtime: &RuntimeDecl,
-    index: &BTreeMap<&str, u32>,
-    contracts: &[String],
-    edges: &mut Vec<EdgeRow>,
-) {
-    let contract_ix = |name: Option<&String>| {
-        name.and_then(|name| contracts.binary_search(name).ok())
-            .map_or(NONE, |ix| ix as u32)
+fn declared_edges(runtime: &RuntimeDecl, index: &BTreeMap<&str, u32>, contracts: &[String], edges: &mut Vec<EdgeRow>) {
+    let contract_ix =
+        |name: Option<&String>| name.and_then(|name| contracts.binary_search(name).ok()).map_or(NONE, |ix| ix as u32);
+    let runtime_ix = |name: Option<&String>| name.and_then(|name| index.get(name.as_str()).copied()).unwrap_or(NONE);
+    let edge = |kind, runtime: Option<&String>, contract: Option<&String>, origin: &Origin| EdgeRow {
+        kind,
+        runtime: runtime_ix(runtime),
+        contract: contract_ix(contract),
+        all: false,
+        required: false,
+        input: NONE,
+        session_scope: false,
+        file: origin.file.clone(),
+        line: origin.line,
+        column: origin.column,
     };
-    let runtime_ix = |name: Option<&String>| {
-        name.and_then(|name| index.get(name.as_str()).copied())
-            .unwrap_or(NONE)
-    };
-    let edge =
-        |kind, runtime: Option<&String>, contract: Option<&String>, origin: &Origin| EdgeRow {
-            kind,
-            runtime: runtime_ix(runtime),
-            contract: contract_ix(contract),
-            all: false,
-            required: false,
-            input: NONE,
-            session_scope: false,
-            file: origin.file.clone(),
-            line: origin.line,
-            column: origin.column,
-        };
     let need_edge = |kind, need: &NeedDecl| EdgeRow {
         all: need.cardinality == Cardinality::All,
         required: kind == EdgeKind::Need,
         session_scope: need.scope == Scope::Session,
-        ..edge(
-            kind,
-            need.runtime.as_ref(),
-            need.contract.as_ref(),
-            &need.origin,
-        )
+        ..edge(kind, need.runtime.as_ref(), need.contract.as_ref(), &need.origin)
     };
-    edges.extend(
-        runtime
-            .needs
-            .iter()
-            .map(|need| need_edge(EdgeKind::Need, need)),
-    );
-    edges.extend(
-        runtime
-            .after
-            .iter()
-            .map(|need| need_edge(EdgeKind::After, need)),
-    );
+    edges.extend(runtime.needs.iter().map(|need| need_edge(EdgeKind::Need, need)));
+    edges.extend(runtime.after.iter().map(|need| need_edge(EdgeKind::After, need)));
     for (place, input) in runtime.inputs.iter().enumerate() {
         // Committed and kernel inputs are there before the turn starts: nothing to wait for. COM-2
         if input.scope != Scope::Turn || input.kernel.is_some() {
@@ -442,11 +326,7 @@ fn declared_edges(
             required: input.required,
             input: place as u32,
             ..edge(
-                if all {
-                    EdgeKind::InputAll
-                } else {
-                    EdgeKind::InputOne
-                },
+                if all { EdgeKind::InputAll } else { EdgeKind::InputOne },
                 input.runtime.as_ref(),
                 input.contract.as_ref(),
                 &input.origin,
@@ -471,12 +351,7 @@ pub(crate) fn targets<'a>(edge: &'a EdgeRow, providers: &'a Csr) -> &'a [u32] {
     }
 }
 
-fn order(
-    runtimes: &[RuntimeRow],
-    edge_starts: &[u32],
-    edges: &[EdgeRow],
-    providers: &Csr,
-) -> Order {
+fn order(runtimes: &[RuntimeRow], edge_starts: &[u32], edges: &[EdgeRow], providers: &Csr) -> Order {
     let count = runtimes.len();
     let mut hard = Vec::new();
     let mut choice_waiter = Vec::new();
@@ -567,19 +442,11 @@ pub(crate) fn describe(plan: &Plan, cycle: &Cycle, severity: Severity) -> Diagno
     };
     let mut path = String::new();
     for step in &cycle.steps {
-        path += &format!(
-            "`{}` waits for `{}` ({}), ",
-            id(step.waiter),
-            id(step.target),
-            place(step.edge)
-        );
+        path += &format!("`{}` waits for `{}` ({}), ", id(step.waiter), id(step.target), place(step.edge));
     }
     let first = cycle.steps.first().map_or(0, |step| step.edge as usize);
     let edge = &plan.edges[first];
-    let plugin = cycle
-        .steps
-        .first()
-        .map(|step| plan.runtimes[step.waiter as usize].plugin);
+    let plugin = cycle.steps.first().map(|step| plan.runtimes[step.waiter as usize].plugin);
     Diagnostic {
         severity,
         code: if cycle.steps.len() == 1 { "self-edge" } else { "dependency-cycle" }.into(),
@@ -587,7 +454,8 @@ pub(crate) fn describe(plan: &Plan, cycle: &Cycle, severity: Severity) -> Diagno
         help: Some(match severity {
             Severity::Error => "remove one of these dependencies".into(),
             Severity::Warning => {
-                "when they are triggered together, they and what waits for them are skipped; remove one dependency".into()
+                "when they are triggered together, they and what waits for them are skipped; remove one dependency"
+                    .into()
             }
         }),
         plugin_id: plugin.map(|ix| plan.plugins[ix as usize].id.clone()),

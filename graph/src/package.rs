@@ -53,17 +53,12 @@ impl Package {
     pub fn has_server_code(&self) -> bool {
         self.fragment.entry.is_some()
             || !self.fragment.projections.is_empty()
-            || self
-                .fragment
-                .runtimes
-                .iter()
-                .any(|runtime| runtime.function.is_some() || runtime.guard.is_some())
+            || self.fragment.runtimes.iter().any(|runtime| runtime.function.is_some() || runtime.guard.is_some())
     }
 
     /// Does it do anything that a player must approve when it comes from the community?
     pub fn needs_approval(&self) -> bool {
-        self.discovery == Discovery::Community
-            && (self.has_server_code() || !self.fragment.runtimes.is_empty())
+        self.discovery == Discovery::Community && (self.has_server_code() || !self.fragment.runtimes.is_empty())
     }
 }
 
@@ -97,27 +92,14 @@ pub(crate) fn compile_traced(dir: &Path, discovery: Discovery) -> (Compiled, BTr
     let mut report = Report::default();
     match Reader::folder(dir, &mut report) {
         Ok(reader) => {
-            let name = reader
-                .root()
-                .and_then(Path::file_name)
-                .and_then(|name| name.to_str())
-                .map(str::to_owned);
+            let name = reader.root().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
             compile(dir, reader, name.as_deref(), discovery, report)
         }
         Err(error) => {
             let message = format!("the package folder cannot be read: {error}");
-            report.add(Diagnostic::error(
-                "folder-unreadable",
-                "",
-                Position::default(),
-                message,
-            ));
-            let compiled = Compiled {
-                dir: dir.to_owned(),
-                plugin_id: None,
-                package: None,
-                diagnostics: report.finish(None),
-            };
+            report.add(Diagnostic::error("folder-unreadable", "", Position::default(), message));
+            let compiled =
+                Compiled { dir: dir.to_owned(), plugin_id: None, package: None, diagnostics: report.finish(None) };
             (compiled, BTreeSet::new())
         }
     }
@@ -139,37 +121,22 @@ fn compile(
 ) -> (Compiled, BTreeSet<String>) {
     let root = reader.root().map(Path::to_owned).unwrap_or_default();
     let mut fragment = manifest::read(&mut reader, folder, &mut report);
-    let plugin_id =
-        (!fragment.plugin_id.is_empty()).then(|| PluginId::from(fragment.plugin_id.as_str()));
+    let plugin_id = (!fragment.plugin_id.is_empty()).then(|| PluginId::from(fragment.plugin_id.as_str()));
     let extra = reader.extra().clone();
     let package = (!report.has_errors()).then(|| {
         let files = reader.finish();
         let (entries, digest) = files.digests();
         fragment.files = entries;
-        Arc::new(Package {
-            fragment: Arc::new(fragment),
-            digest,
-            files,
-            root,
-            discovery,
-        })
+        Arc::new(Package { fragment: Arc::new(fragment), digest, files, root, discovery })
     });
     let diagnostics = report.finish(plugin_id.as_ref().map(PluginId::as_str));
-    let compiled = Compiled {
-        dir: dir.to_owned(),
-        plugin_id,
-        package,
-        diagnostics,
-    };
+    let compiled = Compiled { dir: dir.to_owned(), plugin_id, package, diagnostics };
     (compiled, extra)
 }
 
 /// Compiles folders in parallel; results in input order. Of packages with one id the first is kept.
 pub fn compile_all(dirs: &[PathBuf], discovery: Discovery) -> Vec<Compiled> {
-    let mut all: Vec<Compiled> = dirs
-        .par_iter()
-        .map(|dir| compile_package(dir, discovery))
-        .collect();
+    let mut all: Vec<Compiled> = dirs.par_iter().map(|dir| compile_package(dir, discovery)).collect();
     refuse_duplicates(&mut all);
     all
 }
@@ -186,19 +153,11 @@ pub fn refuse_duplicates(all: &mut [Compiled]) {
                 first.insert(id, compiled.dir.clone());
             }
             Some(earlier) => {
-                let message = format!(
-                    "the package id `{id}` is already taken by {}",
-                    earlier.display()
-                );
-                let duplicate = Diagnostic::error(
-                    "duplicate-plugin",
-                    "PLUGIN.md",
-                    Position::default(),
-                    message,
-                )
-                .with_path("id")
-                .with_plugin(id.as_str())
-                .with_help("give one of them another id");
+                let message = format!("the package id `{id}` is already taken by {}", earlier.display());
+                let duplicate = Diagnostic::error("duplicate-plugin", "PLUGIN.md", Position::default(), message)
+                    .with_path("id")
+                    .with_plugin(id.as_str())
+                    .with_help("give one of them another id");
                 compiled.diagnostics.push(duplicate);
                 compiled.package = None;
             }
@@ -219,10 +178,7 @@ pub fn find_packages(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();
-        let hidden = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with('.'));
+        let hidden = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with('.'));
         if !hidden && path.is_dir() && looks_like_package(&path) {
             found.push(path);
         }
@@ -235,7 +191,5 @@ pub fn find_packages(dir: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn looks_like_package(dir: &Path) -> bool {
-    ["PLUGIN.md", "RUNTIME.md", "runtimes", "package.json"]
-        .iter()
-        .any(|name| dir.join(name).exists())
+    ["PLUGIN.md", "RUNTIME.md", "runtimes", "package.json"].iter().any(|name| dir.join(name).exists())
 }

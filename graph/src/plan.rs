@@ -52,13 +52,7 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Stage; 5] = [
-        Stage::Setup,
-        Stage::PreTurn,
-        Stage::Narrative,
-        Stage::PostTurn,
-        Stage::Audit,
-    ];
+    pub const ALL: [Stage; 5] = [Stage::Setup, Stage::PreTurn, Stage::Narrative, Stage::PostTurn, Stage::Audit];
 
     /// The manifest word.
     pub fn as_str(self) -> &'static str {
@@ -268,9 +262,7 @@ impl ArchivedCsr {
     pub fn row(&self, group: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         let group = group as usize;
         let items = match (self.starts.get(group), self.starts.get(group + 1)) {
-            (Some(start), Some(end)) => {
-                &self.items[start.to_native() as usize..end.to_native() as usize]
-            }
+            (Some(start), Some(end)) => &self.items[start.to_native() as usize..end.to_native() as usize],
             _ => &[],
         };
         items.iter().map(|item| item.to_native())
@@ -286,9 +278,7 @@ impl ArchivedPlan {
     /// The runtime with this id.
     pub fn runtime_by_id(&self, id: &str) -> Option<RuntimeIx> {
         let by_id = &self.order.by_id;
-        let place = by_id
-            .binary_search_by(|ix| self.runtimes[ix.to_native() as usize].id.as_str().cmp(id))
-            .ok()?;
+        let place = by_id.binary_search_by(|ix| self.runtimes[ix.to_native() as usize].id.as_str().cmp(id)).ok()?;
         Some(RuntimeIx(by_id[place].to_native()))
     }
 
@@ -302,8 +292,7 @@ impl ArchivedPlan {
 
     /// The runtimes of a stage, as a range of indexes.
     pub fn stage_runtimes(&self, stage: Stage) -> std::ops::Range<u32> {
-        self.stage_starts[stage as usize].to_native()
-            ..self.stage_starts[stage as usize + 1].to_native()
+        self.stage_starts[stage as usize].to_native()..self.stage_starts[stage as usize + 1].to_native()
     }
 
     /// What a runtime waits for, in manifest order.
@@ -329,33 +318,21 @@ impl ArchivedPlan {
 
     /// Index of a contract id.
     pub fn contract_by_id(&self, id: &str) -> Option<u32> {
-        self.contracts
-            .binary_search_by(|contract| contract.as_str().cmp(id))
-            .ok()
-            .map(|ix| ix as u32)
+        self.contracts.binary_search_by(|contract| contract.as_str().cmp(id)).ok().map(|ix| ix as u32)
     }
 
     /// The runtimes whose output a contract is, in index order.
-    pub fn providers_of(
-        &self,
-        contract: u32,
-    ) -> impl ExactSizeIterator<Item = RuntimeIx> + Clone + '_ {
+    pub fn providers_of(&self, contract: u32) -> impl ExactSizeIterator<Item = RuntimeIx> + Clone + '_ {
         self.providers.row(contract).map(RuntimeIx)
     }
 
     /// Index of a topic.
     pub fn topic_by_id(&self, id: &str) -> Option<u32> {
-        self.topics
-            .binary_search_by(|topic| topic.as_str().cmp(id))
-            .ok()
-            .map(|ix| ix as u32)
+        self.topics.binary_search_by(|topic| topic.as_str().cmp(id)).ok().map(|ix| ix as u32)
     }
 
     /// The runtimes with an event trigger on a topic, in index order.
-    pub fn subscribers_of(
-        &self,
-        topic: u32,
-    ) -> impl ExactSizeIterator<Item = RuntimeIx> + Clone + '_ {
+    pub fn subscribers_of(&self, topic: u32) -> impl ExactSizeIterator<Item = RuntimeIx> + Clone + '_ {
         self.subscribers.row(topic).map(RuntimeIx)
     }
 }

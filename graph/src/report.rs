@@ -34,56 +34,32 @@ impl Report {
 
     /// Is there an error at this very place?
     pub(crate) fn has_error_at(&self, file: &str, at: Position) -> bool {
-        let here = |found: &&Diagnostic| {
-            found.line == at.line && found.column == at.column && found.file == file
-        };
-        self.found
-            .iter()
-            .filter(here)
-            .any(|found| found.severity == Severity::Error)
+        let here = |found: &&Diagnostic| found.line == at.line && found.column == at.column && found.file == file;
+        self.found.iter().filter(here).any(|found| found.severity == Severity::Error)
     }
 
     /// Is there an error that speaks of this file?
     pub(crate) fn has_error_for(&self, file: &str) -> bool {
-        self.found
-            .iter()
-            .any(|found| found.severity == Severity::Error && found.file == file)
+        self.found.iter().any(|found| found.severity == Severity::Error && found.file == file)
     }
 
     /// All findings by place, each once, carrying the package id.
     pub(crate) fn finish(mut self, plugin_id: Option<&str>) -> Vec<Diagnostic> {
         self.found.sort_by(|a, b| {
-            (
-                a.file != "PLUGIN.md",
-                &a.file,
-                a.line,
-                a.column,
-                &a.code,
-                &a.message,
-            )
-                .cmp(&(
-                    b.file != "PLUGIN.md",
-                    &b.file,
-                    b.line,
-                    b.column,
-                    &b.code,
-                    &b.message,
-                ))
+            (a.file != "PLUGIN.md", &a.file, a.line, a.column, &a.code, &a.message).cmp(&(
+                b.file != "PLUGIN.md",
+                &b.file,
+                b.line,
+                b.column,
+                &b.code,
+                &b.message,
+            ))
         });
         self.found.dedup();
         if self.dropped > 0 {
             let message = format!("{} more findings are not listed", self.dropped);
-            let severity = if self.errors > 0 {
-                Severity::Error
-            } else {
-                Severity::Warning
-            };
-            let mut last = Diagnostic::error(
-                "too-many-diagnostics",
-                "PLUGIN.md",
-                Position::default(),
-                message,
-            );
+            let severity = if self.errors > 0 { Severity::Error } else { Severity::Warning };
+            let mut last = Diagnostic::error("too-many-diagnostics", "PLUGIN.md", Position::default(), message);
             last.severity = severity;
             self.found.push(last);
         }
@@ -95,10 +71,7 @@ impl Report {
 }
 
 /// The candidate nearest to a word, if it is near enough to be what was meant.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > 64 {
         return None;
     }
@@ -154,22 +127,13 @@ mod tests {
     fn a_report_is_bounded_and_ordered() {
         let mut report = Report::default();
         for line in (0..300u32).rev() {
-            report.add(Diagnostic::warning(
-                "x",
-                "b.md",
-                Position { line, column: 1 },
-                "m",
-            ));
+            report.add(Diagnostic::warning("x", "b.md", Position { line, column: 1 }, "m"));
         }
         report.add(Diagnostic::error("y", "a.md", Position::default(), "m"));
         assert!(report.has_errors());
         let found = report.finish(Some("p"));
         assert_eq!(found.len(), MAX_DIAGNOSTICS + 1);
         assert!(found.last().unwrap().is_error());
-        assert!(
-            found
-                .iter()
-                .all(|one| one.plugin_id.as_deref() == Some("p"))
-        );
+        assert!(found.iter().all(|one| one.plugin_id.as_deref() == Some("p")));
     }
 }

@@ -8,9 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::limits::{
-    MAX_DOCUMENT_DEPTH, MAX_PATTERN_BACKTRACKS, MAX_PATTERN_BYTES, MAX_SCHEMA_ISSUES,
-};
+use crate::limits::{MAX_DOCUMENT_DEPTH, MAX_PATTERN_BACKTRACKS, MAX_PATTERN_BYTES, MAX_SCHEMA_ISSUES};
 
 /// One way in which a value does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,14 +34,10 @@ impl Validator {
             return Err("a schema is a JSON object".into());
         }
         if depth(schema) > MAX_DOCUMENT_DEPTH {
-            return Err(format!(
-                "the schema is nested more than {MAX_DOCUMENT_DEPTH} deep"
-            ));
+            return Err(format!("the schema is nested more than {MAX_DOCUMENT_DEPTH} deep"));
         }
         if let Some(reference) = outside_reference(schema) {
-            return Err(format!(
-                "the reference `{reference}` leads out of this document; only `#...` is followed"
-            ));
+            return Err(format!("the reference `{reference}` leads out of this document; only `#...` is followed"));
         }
         jsonschema::options()
             .should_validate_formats(false)
@@ -58,11 +52,7 @@ impl Validator {
             .map(Validator)
             .map_err(|error| {
                 let place = error.instance_path().to_string();
-                if place.is_empty() {
-                    error.to_string()
-                } else {
-                    format!("{error} (at {place})")
-                }
+                if place.is_empty() { error.to_string() } else { format!("{error} (at {place})") }
             })
     }
 
@@ -78,10 +68,7 @@ impl Validator {
             .0
             .iter_errors(value)
             .take(MAX_SCHEMA_ISSUES)
-            .map(|error| SchemaIssue {
-                path: error.instance_path().to_string(),
-                message: shorten(error.to_string()),
-            })
+            .map(|error| SchemaIssue { path: error.instance_path().to_string(), message: shorten(error.to_string()) })
             .collect())
     }
 
@@ -135,10 +122,9 @@ fn find_outside(value: &Value, ids: &[&str]) -> Option<String> {
             for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
                 if let Some(reference) = map.get(key).and_then(Value::as_str) {
                     let document = reference.split('#').next().unwrap_or("");
-                    let own = ids.iter().any(|id| {
-                        id.trim_end_matches('#') == document
-                            || id.ends_with(&format!("/{document}"))
-                    });
+                    let own = ids
+                        .iter()
+                        .any(|id| id.trim_end_matches('#') == document || id.ends_with(&format!("/{document}")));
                     if !document.is_empty() && !own {
                         return Some(reference.to_owned());
                     }
@@ -174,10 +160,7 @@ impl Default for SchemaSet {
 impl SchemaSet {
     /// A set that keeps at most `capacity` compiled schemas (at least one).
     pub fn new(capacity: usize) -> Self {
-        Self {
-            capacity: capacity.max(1),
-            kept: Mutex::default(),
-        }
+        Self { capacity: capacity.max(1), kept: Mutex::default() }
     }
 
     /// The validator of a schema given as JSON text.
@@ -232,14 +215,8 @@ mod tests {
 
     #[test]
     fn nothing_outside_the_document_is_followed() {
-        for reference in [
-            "https://example.com/x.json",
-            "file:///etc/passwd",
-            "./other.json",
-            "other.json#/a",
-        ] {
-            let error =
-                Validator::new(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
+        for reference in ["https://example.com/x.json", "file:///etc/passwd", "./other.json", "other.json#/a"] {
+            let error = Validator::new(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
             assert!(error.contains(reference), "{error}");
         }
         let own = json!({"$id": "https://example.com/root.json", "$defs": {"a": {"$id": "a.json", "type": "string"}},
@@ -249,12 +226,7 @@ mod tests {
 
     #[test]
     fn bad_schemas_are_refused() {
-        for schema in [
-            json!({"type": "strin"}),
-            json!([]),
-            json!({"pattern": "("}),
-            json!({"minimum": "1"}),
-        ] {
+        for schema in [json!({"type": "strin"}), json!([]), json!({"pattern": "("}), json!({"minimum": "1"})] {
             assert!(Validator::new(&schema).is_err(), "{schema}");
         }
         let set = SchemaSet::new(1);
@@ -278,9 +250,6 @@ mod tests {
     fn issues_are_bounded() {
         let validator = Validator::new(&json!({"items": {"type": "string"}})).unwrap();
         let value = json!((0..1000).collect::<Vec<_>>());
-        assert_eq!(
-            validator.validate(&value).unwrap_err().len(),
-            MAX_SCHEMA_ISSUES
-        );
+        assert_eq!(validator.validate(&value).unwrap_err().len(), MAX_SCHEMA_ISSUES);
     }
 }

@@ -116,12 +116,7 @@ impl World {
     pub fn content_for(&self, locale: &str) -> &WorldContent {
         self.localised
             .get(locale)
-            .or_else(|| {
-                self.localised
-                    .iter()
-                    .find(|(key, _)| same_language(key, locale))
-                    .map(|(_, content)| content)
-            })
+            .or_else(|| self.localised.iter().find(|(key, _)| same_language(key, locale)).map(|(_, content)| content))
             .unwrap_or(&self.content)
     }
 }
@@ -136,12 +131,7 @@ pub fn text_for<'a>(text: &'a Text, locale: &str) -> &'a str {
 }
 
 fn same_language(left: &str, right: &str) -> bool {
-    let language = |tag: &str| {
-        tag.split(['-', '_'])
-            .next()
-            .unwrap_or_default()
-            .to_ascii_lowercase()
-    };
+    let language = |tag: &str| tag.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
     language(left) == language(right)
 }
 
@@ -172,10 +162,7 @@ pub fn read_world(dir: &Path) -> Result<World, Vec<Diagnostic>> {
     let mut folder = Folder::open(dir)?;
     let world = read(&mut folder);
     match world {
-        Some(world) if folder.errors.is_empty() => Ok(World {
-            warnings: folder.warnings,
-            ..world
-        }),
+        Some(world) if folder.errors.is_empty() => Ok(World { warnings: folder.warnings, ..world }),
         _ => Err(folder.errors),
     }
 }
@@ -186,31 +173,14 @@ fn read(folder: &mut Folder) -> Option<World> {
     let id = &manifest.id;
     let valid_id = !id.value.is_empty()
         && id.value.len() <= MAX_WORLD_ID
-        && id
-            .value
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        && id.value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if !valid_id {
-        folder
-            .error_at(
-                "world-id-invalid",
-                id,
-                "id",
-                format!("`{}` is not a world id", id.value),
-            )
-            .help = Some("1 to 64 letters, digits, `_` or `-`".into());
+        folder.error_at("world-id-invalid", id, "id", format!("`{}` is not a world id", id.value)).help =
+            Some("1 to 64 letters, digits, `_` or `-`".into());
     }
-    let default_locale = manifest
-        .default_locale
-        .as_ref()
-        .map_or("en", |locale| locale.value.as_str())
-        .to_owned();
+    let default_locale = manifest.default_locale.as_ref().map_or("en", |locale| locale.value.as_str()).to_owned();
     let mut locales = vec![default_locale.clone()];
-    for locale in manifest
-        .default_locale
-        .iter()
-        .chain(&manifest.supported_locales)
-    {
+    for locale in manifest.default_locale.iter().chain(&manifest.supported_locales) {
         if !files::is_locale(&locale.value) {
             folder.error_at(
                 "locale-invalid",
@@ -224,18 +194,11 @@ fn read(folder: &mut Folder) -> Option<World> {
     }
 
     let mut content = WorldContent {
-        character_schema: manifest
-            .character_schema
-            .as_ref()
-            .and_then(|schema| Json::of(schema).ok()),
+        character_schema: manifest.character_schema.as_ref().and_then(|schema| Json::of(schema).ok()),
         ..WorldContent::default()
     };
     let mut name = vec![(default_locale.clone(), manifest.name.clone())];
-    let summary = manifest
-        .summary
-        .clone()
-        .or_else(|| manifest.description.clone())
-        .unwrap_or_default();
+    let summary = manifest.summary.clone().or_else(|| manifest.description.clone()).unwrap_or_default();
     let mut description = vec![(default_locale.clone(), summary)];
     let mut lore = Vec::new();
     if let Some(body) = folder.optional_text("WORLD.md") {
@@ -244,27 +207,14 @@ fn read(folder: &mut Folder) -> Option<World> {
 
     let sources = content_sources(folder, &manifest);
     let mut dimensions = manifest.dimensions.clone().map(Value::Object);
-    read_content(
-        folder,
-        &sources,
-        None,
-        &mut content.characters,
-        &mut dimensions,
-    );
+    read_content(folder, &sources, None, &mut content.characters, &mut dimensions);
     content.dimensions = dimensions.clone().map(Json::from_value);
 
     let mut localised = BTreeMap::new();
     for locale in locales.iter().skip(1) {
-        let variant: Variant = folder
-            .optional_yaml(&files::variant_path(WORLD_MANIFEST, locale))
-            .unwrap_or_default();
+        let variant: Variant = folder.optional_yaml(&files::variant_path(WORLD_MANIFEST, locale)).unwrap_or_default();
         name.extend(variant.name.map(|text| (locale.clone(), text)));
-        description.extend(
-            variant
-                .summary
-                .or(variant.description)
-                .map(|text| (locale.clone(), text)),
-        );
+        description.extend(variant.summary.or(variant.description).map(|text| (locale.clone(), text)));
         if let Some(body) = folder.optional_text(&files::variant_path("WORLD.md", locale)) {
             lore.push((locale.clone(), body));
         }
@@ -278,13 +228,7 @@ fn read(folder: &mut Folder) -> Option<World> {
         if let (Some(base), Some(over)) = (&mut dimensions, variant.dimensions) {
             files::overlay(base, &over);
         }
-        read_content(
-            folder,
-            &sources,
-            Some(locale),
-            &mut translated.characters,
-            &mut dimensions,
-        );
+        read_content(folder, &sources, Some(locale), &mut translated.characters, &mut dimensions);
         translated.dimensions = dimensions.map(Json::from_value);
         localised.insert(locale.clone(), translated);
     }
@@ -305,10 +249,7 @@ fn read(folder: &mut Folder) -> Option<World> {
             .plugin_settings
             .into_iter()
             .map(|(plugin, values)| {
-                let values = values
-                    .into_iter()
-                    .map(|(key, value)| (key, Json::from_value(value)))
-                    .collect();
+                let values = values.into_iter().map(|(key, value)| (key, Json::from_value(value))).collect();
                 (PluginId::from(plugin), values)
             })
             .collect(),
@@ -322,21 +263,12 @@ fn read(folder: &mut Folder) -> Option<World> {
 }
 
 fn warn_unknown_fields(folder: &mut Folder) {
-    let Some(keys) =
-        folder.yaml_quiet::<IndexMap<Spanned<String>, serde::de::IgnoredAny>>(WORLD_MANIFEST)
-    else {
+    let Some(keys) = folder.yaml_quiet::<IndexMap<Spanned<String>, serde::de::IgnoredAny>>(WORLD_MANIFEST) else {
         return;
     };
-    for key in keys
-        .keys()
-        .filter(|key| !ROOT_FIELDS.contains(&key.value.as_str()))
-    {
-        let mut finding = folder.finding_at(
-            "unknown-field",
-            key,
-            &key.value,
-            format!("`{}` has no meaning here", key.value),
-        );
+    for key in keys.keys().filter(|key| !ROOT_FIELDS.contains(&key.value.as_str())) {
+        let mut finding =
+            folder.finding_at("unknown-field", key, &key.value, format!("`{}` has no meaning here", key.value));
         finding.severity = crate::Severity::Warning;
         finding.help = Some(format!("known fields: {}", ROOT_FIELDS.join(", ")));
         folder.warnings.push(finding);
@@ -345,24 +277,11 @@ fn warn_unknown_fields(folder: &mut Folder) {
 
 fn default_plugins(folder: &mut Folder, policy: &Policy) -> Vec<PluginId> {
     let mut plugins: Vec<PluginId> = Vec::new();
-    let preset = policy
-        .packs
-        .iter()
-        .filter(|pack| Some(&pack.id) == policy.preset_id.as_ref());
+    let preset = policy.packs.iter().filter(|pack| Some(&pack.id) == policy.preset_id.as_ref());
     let preset: Vec<_> = preset.flat_map(|pack| &pack.requested).collect();
-    for id in policy
-        .requested
-        .iter()
-        .chain(&policy.recommended)
-        .chain(preset)
-    {
+    for id in policy.requested.iter().chain(&policy.recommended).chain(preset) {
         if !is_package_id(&id.value) {
-            folder.error_at(
-                "plugin-id-invalid",
-                id,
-                "pluginPolicy",
-                format!("`{}` is not a package id", id.value),
-            );
+            folder.error_at("plugin-id-invalid", id, "pluginPolicy", format!("`{}` is not a package id", id.value));
         } else if plugins.iter().all(|known| known.as_str() != id.value) {
             plugins.push(PluginId::new(id.value.as_str()));
         }

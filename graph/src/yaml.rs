@@ -107,12 +107,9 @@ impl Node {
             Yaml::Float(value) => Value::from(*value),
             Yaml::Text(text) => Value::String(text.clone()),
             Yaml::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
-            Yaml::Map(entries) => Value::Object(
-                entries
-                    .iter()
-                    .map(|entry| (entry.key.clone(), entry.node.to_json()))
-                    .collect(),
-            ),
+            Yaml::Map(entries) => {
+                Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect())
+            }
         }
     }
 }
@@ -120,10 +117,7 @@ impl Node {
 /// Reads one document. `first_line` is the line of the file on which `text` starts, counted from 1.
 /// An empty document is an empty map.
 pub(crate) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
-    let mut builder = Builder {
-        line_offset: first_line - 1,
-        ..Builder::default()
-    };
+    let mut builder = Builder { line_offset: first_line - 1, ..Builder::default() };
     let mut options = Options::default();
     options.emit_comments = false;
     let mut parser = Parser::new_from_str_with_options(text, options);
@@ -132,25 +126,13 @@ pub(crate) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
             let at = builder.position(error.marker());
             match error.kind() {
                 ErrorKind::RecursionLimitExceeded => too_deep(at),
-                _ => fail(
-                    "yaml-syntax",
-                    at,
-                    &format!("this is not valid YAML: {}", error.info()),
-                ),
+                _ => fail("yaml-syntax", at, &format!("this is not valid YAML: {}", error.info())),
             }
         })?;
         let at = builder.position(&span.start);
         builder.event(event, at)?;
     }
-    Ok(builder.root.unwrap_or_else(|| {
-        Node::new(
-            Position {
-                line: first_line,
-                column: 1,
-            },
-            Yaml::Map(Vec::new()),
-        )
-    }))
+    Ok(builder.root.unwrap_or_else(|| Node::new(Position { line: first_line, column: 1 }, Yaml::Map(Vec::new()))))
 }
 
 #[derive(Default)]
@@ -183,19 +165,13 @@ struct Open {
 
 enum Body {
     List(Vec<Node>),
-    Map {
-        entries: Vec<Entry>,
-        seen: HashMap<String, Position>,
-        key: Option<(String, Position)>,
-    },
+    Map { entries: Vec<Entry>, seen: HashMap<String, Position>, key: Option<(String, Position)> },
 }
 
 impl Builder {
     fn position(&self, marker: &granit_parser::Marker) -> Position {
         Position {
-            line: u32::try_from(marker.line())
-                .unwrap_or(u32::MAX)
-                .saturating_add(self.line_offset),
+            line: u32::try_from(marker.line()).unwrap_or(u32::MAX).saturating_add(self.line_offset),
             column: u32::try_from(marker.col()).unwrap_or(u32::MAX - 1) + 1,
         }
     }
@@ -205,11 +181,7 @@ impl Builder {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(fail(
-                        "yaml-documents",
-                        at,
-                        "only one YAML document is accepted",
-                    ));
+                    return Err(fail("yaml-documents", at, "only one YAML document is accepted"));
                 }
                 Ok(())
             }
@@ -217,23 +189,10 @@ impl Builder {
                 self.spend(1, text.len(), at)?;
                 let value = scalar(&text, style, tag.as_deref(), at)?;
                 // A key is always its own text, so that `no:` or `1:` stay what the author wrote.
-                if let Some(Open {
-                    body:
-                        Body::Map {
-                            key: key @ None,
-                            seen,
-                            ..
-                        },
-                    ..
-                }) = self.open.last_mut()
-                {
+                if let Some(Open { body: Body::Map { key: key @ None, seen, .. }, .. }) = self.open.last_mut() {
                     if let Some(first) = seen.get(&*text) {
                         let message = format!("`{text}` is already given on line {}", first.line);
-                        return Err(YamlError {
-                            code: "yaml-duplicate-key",
-                            at,
-                            message,
-                        });
+                        return Err(YamlError { code: "yaml-duplicate-key", at, message });
                     }
                     *key = Some((text.into_owned(), at));
                     return Ok(());
@@ -248,43 +207,24 @@ impl Builder {
             }
             Event::MappingStart(_, anchor, tag) => {
                 check_collection_tag(tag.as_deref(), "map", at)?;
-                self.begin(
-                    at,
-                    anchor,
-                    Body::Map {
-                        entries: Vec::new(),
-                        seen: HashMap::new(),
-                        key: None,
-                    },
-                )
+                self.begin(at, anchor, Body::Map { entries: Vec::new(), seen: HashMap::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(open) = self.open.pop() else {
-                    return Err(fail(
-                        "yaml-syntax",
-                        at,
-                        "a list or map ends that never began",
-                    ));
+                    return Err(fail("yaml-syntax", at, "a list or map ends that never began"));
                 };
                 let value = match open.body {
                     Body::List(items) => Yaml::List(items),
                     Body::Map { entries, .. } => Yaml::Map(entries),
                 };
                 let node = Node::new(open.at, value);
-                let (nodes, bytes) = (
-                    self.nodes - open.nodes_before,
-                    self.bytes - open.bytes_before,
-                );
+                let (nodes, bytes) = (self.nodes - open.nodes_before, self.bytes - open.bytes_before);
                 self.remember(open.anchor, &node, nodes, bytes);
                 self.attach(node)
             }
             Event::Alias(id) => {
                 let Some(anchor) = self.anchors.get(&id) else {
-                    return Err(fail(
-                        "yaml-alias",
-                        at,
-                        "this alias names a value that contains it",
-                    ));
+                    return Err(fail("yaml-alias", at, "this alias names a value that contains it"));
                 };
                 if self.open.len() + anchor.depth > MAX_DOCUMENT_DEPTH {
                     return Err(too_deep(at));
@@ -301,29 +241,15 @@ impl Builder {
     }
 
     fn begin(&mut self, at: Position, anchor: usize, body: Body) -> Result<(), YamlError> {
-        if let Some(Open {
-            body: Body::Map { key: None, .. },
-            ..
-        }) = self.open.last()
-        {
-            return Err(fail(
-                "yaml-key",
-                at,
-                "a key must be a plain word or a string",
-            ));
+        if let Some(Open { body: Body::Map { key: None, .. }, .. }) = self.open.last() {
+            return Err(fail("yaml-key", at, "a key must be a plain word or a string"));
         }
         if self.open.len() >= MAX_DOCUMENT_DEPTH {
             return Err(too_deep(at));
         }
         let (nodes_before, bytes_before) = (self.nodes, self.bytes);
         self.spend(1, 0, at)?;
-        self.open.push(Open {
-            at,
-            anchor,
-            nodes_before,
-            bytes_before,
-            body,
-        });
+        self.open.push(Open { at, anchor, nodes_before, bytes_before, body });
         Ok(())
     }
 
@@ -331,22 +257,12 @@ impl Builder {
         self.nodes += nodes;
         self.bytes += bytes;
         if self.nodes > MAX_DOCUMENT_NODES {
-            let message =
-                format!("the document has more than {MAX_DOCUMENT_NODES} values, aliases unfolded");
-            return Err(YamlError {
-                code: "document-too-large",
-                at,
-                message,
-            });
+            let message = format!("the document has more than {MAX_DOCUMENT_NODES} values, aliases unfolded");
+            return Err(YamlError { code: "document-too-large", at, message });
         }
         if self.bytes > MAX_DOCUMENT_BYTES {
-            let message =
-                format!("the document has more than {MAX_DOCUMENT_BYTES} bytes, aliases unfolded");
-            return Err(YamlError {
-                code: "document-too-large",
-                at,
-                message,
-            });
+            let message = format!("the document has more than {MAX_DOCUMENT_BYTES} bytes, aliases unfolded");
+            return Err(YamlError { code: "document-too-large", at, message });
         }
         Ok(())
     }
@@ -354,39 +270,21 @@ impl Builder {
     fn remember(&mut self, anchor: usize, node: &Node, nodes: usize, bytes: usize) {
         if anchor > 0 {
             let depth = depth(node);
-            self.anchors.insert(
-                anchor,
-                Anchor {
-                    node: node.clone(),
-                    nodes,
-                    bytes,
-                    depth,
-                },
-            );
+            self.anchors.insert(anchor, Anchor { node: node.clone(), nodes, bytes, depth });
         }
     }
 
     fn attach(&mut self, node: Node) -> Result<(), YamlError> {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open {
-                body: Body::List(items),
-                ..
-            }) => items.push(node),
-            Some(Open {
-                body: Body::Map { entries, seen, key },
-                ..
-            }) => match key.take() {
+            Some(Open { body: Body::List(items), .. }) => items.push(node),
+            Some(Open { body: Body::Map { entries, seen, key }, .. }) => match key.take() {
                 Some((key, key_at)) => {
                     seen.insert(key.clone(), key_at);
                     entries.push(Entry { key, key_at, node });
                 }
                 None => {
-                    return Err(fail(
-                        "yaml-key",
-                        node.at,
-                        "a key must be a plain word or a string",
-                    ));
+                    return Err(fail("yaml-key", node.at, "a key must be a plain word or a string"));
                 }
             },
         }
@@ -397,57 +295,32 @@ impl Builder {
 fn depth(node: &Node) -> usize {
     match &node.value {
         Yaml::List(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Yaml::Map(entries) => {
-            1 + entries
-                .iter()
-                .map(|entry| depth(&entry.node))
-                .max()
-                .unwrap_or(0)
-        }
+        Yaml::Map(entries) => 1 + entries.iter().map(|entry| depth(&entry.node)).max().unwrap_or(0),
         _ => 0,
     }
 }
 
 fn fail(code: &'static str, at: Position, message: &str) -> YamlError {
-    YamlError {
-        code,
-        at,
-        message: message.to_owned(),
-    }
+    YamlError { code, at, message: message.to_owned() }
 }
 
 fn too_deep(at: Position) -> YamlError {
     let message = format!("values are nested more than {MAX_DOCUMENT_DEPTH} deep");
-    YamlError {
-        code: "document-too-deep",
-        at,
-        message,
-    }
+    YamlError { code: "document-too-deep", at, message }
 }
 
 fn unknown_tag(tag: &Tag, at: Position) -> YamlError {
-    YamlError {
-        code: "yaml-tag",
-        at,
-        message: format!("the tag `{tag}` is not accepted"),
-    }
+    YamlError { code: "yaml-tag", at, message: format!("the tag `{tag}` is not accepted") }
 }
 
 fn check_collection_tag(tag: Option<&Tag>, expected: &str, at: Position) -> Result<(), YamlError> {
     match tag {
-        Some(tag) if !(tag.is_yaml_core_schema() && tag.suffix() == expected) => {
-            Err(unknown_tag(tag, at))
-        }
+        Some(tag) if !(tag.is_yaml_core_schema() && tag.suffix() == expected) => Err(unknown_tag(tag, at)),
         _ => Ok(()),
     }
 }
 
-fn scalar(
-    text: &str,
-    style: ScalarStyle,
-    tag: Option<&Tag>,
-    at: Position,
-) -> Result<Yaml, YamlError> {
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Position) -> Result<Yaml, YamlError> {
     match tag {
         None if style == ScalarStyle::Plain => Ok(plain(text)),
         None => Ok(Yaml::Text(text.to_owned())),
@@ -482,11 +355,7 @@ fn plain(text: &str) -> Yaml {
         radix(octal, 8)
     } else {
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-            text.parse().ok()
-        } else {
-            None
-        }
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
     };
     if let Some(number) = number {
         return Yaml::Int(number);
@@ -497,11 +366,7 @@ fn plain(text: &str) -> Yaml {
         return Yaml::Float(number);
     }
     match text.trim_start_matches(['+', '-']) {
-        ".inf" | ".Inf" | ".INF" => Yaml::Float(if text.starts_with('-') {
-            f64::NEG_INFINITY
-        } else {
-            f64::INFINITY
-        }),
+        ".inf" | ".Inf" | ".INF" => Yaml::Float(if text.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY }),
         ".nan" | ".NaN" | ".NAN" if text.starts_with('.') => Yaml::Float(f64::NAN),
         _ => Yaml::Text(text.to_owned()),
     }
@@ -511,9 +376,7 @@ fn is_float(text: &str) -> bool {
     let body = text.strip_prefix(['+', '-']).unwrap_or(text);
     body.bytes().any(|b| b.is_ascii_digit())
         && body.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && body
-            .bytes()
-            .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
+        && body.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
 }
 
 #[cfg(test)]
@@ -545,10 +408,7 @@ mod tests {
 
     #[test]
     fn aliases_unfold_within_bounds() {
-        assert_eq!(
-            json("a: &x [1, 2]\nb: *x\n"),
-            serde_json::json!({"a": [1, 2], "b": [1, 2]})
-        );
+        assert_eq!(json("a: &x [1, 2]\nb: *x\n"), serde_json::json!({"a": [1, 2], "b": [1, 2]}));
         let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..10 {
             let below = format!("*a{}", level - 1);
@@ -562,15 +422,8 @@ mod tests {
 
     #[test]
     fn nesting_is_bounded_in_both_styles() {
-        assert_eq!(
-            parse(&("[".repeat(100) + &"]".repeat(100)), 1)
-                .unwrap_err()
-                .code,
-            "document-too-deep"
-        );
-        let block: String = (0..100)
-            .map(|depth| format!("{}a:\n", "  ".repeat(depth)))
-            .collect();
+        assert_eq!(parse(&("[".repeat(100) + &"]".repeat(100)), 1).unwrap_err().code, "document-too-deep");
+        let block: String = (0..100).map(|depth| format!("{}a:\n", "  ".repeat(depth))).collect();
         assert_eq!(parse(&block, 1).unwrap_err().code, "document-too-deep");
         let dashes = "- ".repeat(50_000);
         assert_eq!(parse(&dashes, 1).unwrap_err().code, "document-too-deep");
@@ -588,11 +441,7 @@ mod tests {
             ("a: &a [*a]\n", "yaml-alias", 1),
         ] {
             let error = parse(text, 1).unwrap_err();
-            assert_eq!(
-                (error.code, error.at.line),
-                (code, line),
-                "{text:?}: {error:?}"
-            );
+            assert_eq!((error.code, error.at.line), (code, line), "{text:?}: {error:?}");
         }
     }
 }

@@ -6,8 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use covel_graph::{
     Activation, ActivationRequest, Discovery, Package, PackageFiles, PluginId, activate,
     fragment::{
-        ContractRef, EventDecl, ExtensionDecl, Fragment, Origin, PromptDecl, Provide, RuntimeDecl,
-        ServiceDecl,
+        ContractRef, EventDecl, ExtensionDecl, Fragment, Origin, PromptDecl, Provide, RuntimeDecl, ServiceDecl,
     },
 };
 use proptest::prelude::*;
@@ -16,22 +15,12 @@ use proptest::prelude::*;
 /// (`!` marks a default provider).
 fn package(line: &str) -> Arc<Package> {
     let mut words = line.split_whitespace();
-    let mut fragment = Fragment {
-        plugin_id: words.next().unwrap().into(),
-        ..Fragment::default()
-    };
+    let mut fragment = Fragment { plugin_id: words.next().unwrap().into(), ..Fragment::default() };
     let mut discovery = Discovery::Builtin;
     for word in words {
         let (key, list) = word.split_once(':').unwrap_or((word, ""));
         let names = || list.split(',').filter(|name| !name.is_empty());
-        let refs = || {
-            names()
-                .map(|name| ContractRef {
-                    contract: name.into(),
-                    origin: Origin::default(),
-                })
-                .collect()
-        };
+        let refs = || names().map(|name| ContractRef { contract: name.into(), origin: Origin::default() }).collect();
         match key {
             "provides" => {
                 fragment.provides = names()
@@ -46,28 +35,15 @@ fn package(line: &str) -> Arc<Package> {
             "optional" => fragment.optional = refs(),
             "conflicts" => fragment.conflicts = refs(),
             "serves" => {
-                fragment.services = names()
-                    .map(|name| ServiceDecl {
-                        contract: name.into(),
-                        ..ServiceDecl::default()
-                    })
-                    .collect()
+                fragment.services =
+                    names().map(|name| ServiceDecl { contract: name.into(), ..ServiceDecl::default() }).collect()
             }
             "topic" => {
-                fragment.events = names()
-                    .map(|name| EventDecl {
-                        topic: name.into(),
-                        ..EventDecl::default()
-                    })
-                    .collect()
+                fragment.events = names().map(|name| EventDecl { topic: name.into(), ..EventDecl::default() }).collect()
             }
             "point" => {
-                fragment.extensions = names()
-                    .map(|name| ExtensionDecl {
-                        point: name.into(),
-                        ..ExtensionDecl::default()
-                    })
-                    .collect()
+                fragment.extensions =
+                    names().map(|name| ExtensionDecl { point: name.into(), ..ExtensionDecl::default() }).collect()
             }
             "slot" => {
                 fragment.extensions = names()
@@ -78,12 +54,7 @@ fn package(line: &str) -> Arc<Package> {
                     })
                     .collect();
             }
-            "prompt" => {
-                fragment.prompts = vec![PromptDecl {
-                    content: list.into(),
-                    ..PromptDecl::default()
-                }]
-            }
+            "prompt" => fragment.prompts = vec![PromptDecl { content: list.into(), ..PromptDecl::default() }],
             "community" => {
                 discovery = Discovery::Community;
                 fragment.runtimes = vec![RuntimeDecl::default()];
@@ -130,19 +101,8 @@ const BASE: Row = Row {
 };
 
 const ROWS: &[Row] = &[
-    Row {
-        name: "a request is active",
-        packages: &["a"],
-        requested: &["a", "a"],
-        active: &["a"],
-        ..BASE
-    },
-    Row {
-        name: "an unknown request is said",
-        requested: &["ghost"],
-        rejected: &["ghost:unknown-plugin"],
-        ..BASE
-    },
+    Row { name: "a request is active", packages: &["a"], requested: &["a", "a"], active: &["a"], ..BASE },
+    Row { name: "an unknown request is said", requested: &["ghost"], rejected: &["ghost:unknown-plugin"], ..BASE },
     Row {
         name: "exclusion beats a request, of a core package too",
         packages: &["a"],
@@ -161,11 +121,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "requirements reach on",
-        packages: &[
-            "a requires:c@1",
-            "b provides:c@1 requires:d@1",
-            "e provides:d@1",
-        ],
+        packages: &["a requires:c@1", "b provides:c@1 requires:d@1", "e provides:d@1"],
         requested: &["a"],
         active: &["a", "b", "e"],
         added: &["b", "e"],
@@ -180,11 +136,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "and the plugins behind it, and what was added for them",
-        packages: &[
-            "a requires:c@1",
-            "b provides:c@1 requires:x@1,d@1",
-            "d provides:d@1",
-        ],
+        packages: &["a requires:c@1", "b provides:c@1 requires:x@1,d@1", "d provides:d@1"],
         requested: &["a"],
         rejected: &["a:provider-rejected", "b:missing-provider"],
         ..BASE
@@ -305,11 +257,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "a provider in conflict is not added, and its dependant goes",
-        packages: &[
-            "a requires:c@1",
-            "b provides:c@1 conflicts:d@1",
-            "e provides:d@1",
-        ],
+        packages: &["a requires:c@1", "b provides:c@1 conflicts:d@1", "e provides:d@1"],
         requested: &["a", "e"],
         active: &["e"],
         rejected: &["a:provider-rejected", "b:conflict"],
@@ -413,12 +361,7 @@ const ROWS: &[Row] = &[
         added: &["a"],
         ..BASE
     },
-    Row {
-        name: "or says that nobody provides it",
-        world: &["c@1"],
-        unmet: &["c@1:missing-provider"],
-        ..BASE
-    },
+    Row { name: "or says that nobody provides it", world: &["c@1"], unmet: &["c@1:missing-provider"], ..BASE },
     Row {
         name: "or that several do",
         packages: &["a provides:c@1", "b provides:c@1"],
@@ -461,11 +404,7 @@ fn run(row: &Row, packages: &[Arc<Package>]) -> Activation {
         requested: row.requested.iter().map(|id| PluginId::from(*id)).collect(),
         excluded: ids(row.excluded),
         approved: ids(row.approved),
-        required_contracts: row
-            .world
-            .iter()
-            .map(|contract| (*contract).to_owned())
-            .collect(),
+        required_contracts: row.world.iter().map(|contract| (*contract).to_owned()).collect(),
     })
 }
 
@@ -473,40 +412,20 @@ fn run(row: &Row, packages: &[Arc<Package>]) -> Activation {
 #[test]
 fn every_row_holds_in_any_package_order() {
     for row in ROWS {
-        let mut packages: Vec<Arc<Package>> =
-            row.packages.iter().map(|line| package(line)).collect();
+        let mut packages: Vec<Arc<Package>> = row.packages.iter().map(|line| package(line)).collect();
         let outcome = run(row, &packages);
         let active: Vec<&str> = outcome.active.iter().map(PluginId::as_str).collect();
-        let added: Vec<&str> = outcome
-            .auto_added
-            .iter()
-            .map(|one| one.plugin.as_str())
-            .collect();
-        let rejected: Vec<String> = outcome
-            .rejected
-            .iter()
-            .map(|one| format!("{}:{}", one.plugin, one.code))
-            .collect();
-        let unmet: Vec<String> = outcome
-            .unmet
-            .iter()
-            .map(|one| format!("{}:{}", one.contract, one.code))
-            .collect();
+        let added: Vec<&str> = outcome.auto_added.iter().map(|one| one.plugin.as_str()).collect();
+        let rejected: Vec<String> = outcome.rejected.iter().map(|one| format!("{}:{}", one.plugin, one.code)).collect();
+        let unmet: Vec<String> = outcome.unmet.iter().map(|one| format!("{}:{}", one.contract, one.code)).collect();
         assert_eq!(active, row.active, "{}: {outcome:#?}", row.name);
         assert_eq!(added, row.added, "{}", row.name);
         assert_eq!(rejected, row.rejected, "{}: {outcome:#?}", row.name);
         assert_eq!(unmet, row.unmet, "{}: {outcome:#?}", row.name);
-        let reasons = outcome
-            .rejected
-            .iter()
-            .map(|one| &one.message)
-            .chain(outcome.unmet.iter().map(|one| &one.message));
+        let reasons =
+            outcome.rejected.iter().map(|one| &one.message).chain(outcome.unmet.iter().map(|one| &one.message));
         for reason in reasons.chain(outcome.auto_added.iter().map(|one| &one.reason)) {
-            assert!(
-                reason.contains('`') && reason.len() > 10,
-                "{}: {reason}",
-                row.name
-            );
+            assert!(reason.contains('`') && reason.len() > 10, "{}: {reason}", row.name);
         }
         packages.reverse();
         assert_eq!(run(row, &packages), outcome, "{}", row.name);
@@ -527,39 +446,19 @@ fn only_two_reasons_block_a_session() {
 /// Random worlds of up to ten packages over five contracts and three topics.
 fn world() -> impl Strategy<Value = (Vec<String>, Vec<String>, Vec<String>)> {
     let contracts = || prop::collection::btree_set(0..5u8, 0..3);
-    let line = (
-        contracts(),
-        contracts(),
-        contracts(),
-        prop::option::weighted(0.3, 0..3u8),
-        any::<bool>(),
-    );
-    (
-        prop::collection::vec(line, 1..10),
-        prop::collection::vec(0..10usize, 0..6),
-        contracts(),
-    )
-        .prop_map(|(lines, requested, needed)| {
+    let line = (contracts(), contracts(), contracts(), prop::option::weighted(0.3, 0..3u8), any::<bool>());
+    (prop::collection::vec(line, 1..10), prop::collection::vec(0..10usize, 0..6), contracts()).prop_map(
+        |(lines, requested, needed)| {
             let list = |set: &BTreeSet<u8>, end: &str| {
-                set.iter()
-                    .map(|ix| format!("c{ix}@1{end}"))
-                    .collect::<Vec<_>>()
-                    .join(",")
+                set.iter().map(|ix| format!("c{ix}@1{end}")).collect::<Vec<_>>().join(",")
             };
             let lines: Vec<String> = lines
                 .iter()
                 .enumerate()
                 .map(|(ix, (provides, requires, conflicts, topic, default))| {
                     let end = if *default { "!" } else { "" };
-                    let conflicts: BTreeSet<u8> = conflicts
-                        .iter()
-                        .copied()
-                        .take(1)
-                        .filter(|_| ix % 3 == 0)
-                        .collect();
-                    let topic = topic
-                        .map(|topic| format!("topic:t.{topic}"))
-                        .unwrap_or_default();
+                    let conflicts: BTreeSet<u8> = conflicts.iter().copied().take(1).filter(|_| ix % 3 == 0).collect();
+                    let topic = topic.map(|topic| format!("topic:t.{topic}")).unwrap_or_default();
                     format!(
                         "p{ix} provides:{} requires:{} conflicts:{} {topic}",
                         list(provides, end),
@@ -568,16 +467,10 @@ fn world() -> impl Strategy<Value = (Vec<String>, Vec<String>, Vec<String>)> {
                     )
                 })
                 .collect();
-            let requested = requested
-                .iter()
-                .map(|ix| format!("p{}", ix % lines.len()))
-                .collect();
-            (
-                lines,
-                requested,
-                needed.iter().map(|ix| format!("c{ix}@1")).collect(),
-            )
-        })
+            let requested = requested.iter().map(|ix| format!("p{}", ix % lines.len())).collect();
+            (lines, requested, needed.iter().map(|ix| format!("c{ix}@1")).collect())
+        },
+    )
 }
 
 proptest! {

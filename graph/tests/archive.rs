@@ -4,20 +4,16 @@
 use std::sync::Arc;
 
 use covel_graph::{
-    ArchiveError, Discovery, Linked, PlanDigest, PlanHandle, compile_in_memory, decode_fragment,
-    encode_fragment, link,
+    ArchiveError, Discovery, Linked, PlanDigest, PlanHandle, compile_in_memory, decode_fragment, encode_fragment, link,
 };
 
 const PLUGIN: &str = "---\nid: p\nkind: plugin\ndescription: A package.\nprovides: [a@1]\n---\n";
-const FIRST: &str = "---\ntype: agent\nschedule: { stage: pre-turn }\nio: { output: { contract: a@1 } }\n---\nSay something.\n";
+const FIRST: &str =
+    "---\ntype: agent\nschedule: { stage: pre-turn }\nio: { output: { contract: a@1 } }\n---\nSay something.\n";
 const SECOND: &str = "---\ntype: agent\nschedule: { stage: pre-turn, needs: [p/first] }\n---\n";
 
 fn linked() -> Linked {
-    let files = [
-        ("PLUGIN.md", PLUGIN),
-        ("runtimes/first/RUNTIME.md", FIRST),
-        ("runtimes/second/RUNTIME.md", SECOND),
-    ];
+    let files = [("PLUGIN.md", PLUGIN), ("runtimes/first/RUNTIME.md", FIRST), ("runtimes/second/RUNTIME.md", SECOND)];
     let compiled = compile_in_memory(&files, Discovery::Builtin);
     link(&[compiled.package.unwrap()]).unwrap()
 }
@@ -42,12 +38,7 @@ fn alignment_does_not_matter() {
         let mut padded = vec![0u8; shift];
         padded.extend_from_slice(&linked.bytes);
         let bytes: Arc<[u8]> = padded[shift..].into();
-        assert!(
-            PlanHandle::open(bytes, &linked.digest)
-                .unwrap()
-                .runtime_by_id("p/second")
-                .is_some()
-        );
+        assert!(PlanHandle::open(bytes, &linked.digest).unwrap().runtime_by_id("p/second").is_some());
     }
 }
 
@@ -71,10 +62,7 @@ fn no_flipped_bit_passes() {
     for at in 0..linked.bytes.len() {
         let mut bytes = linked.bytes.to_vec();
         bytes[at] ^= 1 << (at % 8);
-        assert!(
-            PlanHandle::open(bytes.into(), &linked.digest).is_err(),
-            "plan byte {at}"
-        );
+        assert!(PlanHandle::open(bytes.into(), &linked.digest).is_err(), "plan byte {at}");
     }
     for at in 0..archived.len() {
         let mut bytes = archived.clone();
@@ -82,10 +70,7 @@ fn no_flipped_bit_passes() {
         assert!(decode_fragment(&bytes).is_err(), "fragment byte {at}");
     }
     for length in 0..linked.bytes.len() {
-        assert!(
-            PlanHandle::open(linked.bytes[..length].into(), &linked.digest).is_err(),
-            "cut at {length}"
-        );
+        assert!(PlanHandle::open(linked.bytes[..length].into(), &linked.digest).is_err(), "cut at {length}");
     }
 }
 
@@ -113,19 +98,14 @@ fn indexes_are_checked_even_under_a_fitting_hash() {
         let mut plan = linked.plan.clone();
         change(&mut plan);
         let (bytes, digest) = covel_graph::encode_plan(&plan).unwrap();
-        assert!(
-            PlanHandle::open(bytes.as_slice().into(), &digest).is_err(),
-            "change {place}"
-        );
+        assert!(PlanHandle::open(bytes.as_slice().into(), &digest).is_err(), "change {place}");
     }
 }
 
 #[test]
 fn each_refusal_says_what_it_is() {
     let linked = linked();
-    let open = |bytes: Vec<u8>, digest: &PlanDigest| {
-        PlanHandle::open(bytes.into(), digest).unwrap_err().code()
-    };
+    let open = |bytes: Vec<u8>, digest: &PlanDigest| PlanHandle::open(bytes.into(), digest).unwrap_err().code();
     let good = linked.bytes.to_vec();
     let changed = |at: usize, byte: u8| {
         let mut bytes = good.clone();
@@ -134,21 +114,12 @@ fn each_refusal_says_what_it_is() {
     };
     assert_eq!(open(Vec::new(), &linked.digest), "archive-foreign");
     assert_eq!(
-        open(
-            b"not an archive, but long enough to hold a whole header...".to_vec(),
-            &linked.digest
-        ),
+        open(b"not an archive, but long enough to hold a whole header...".to_vec(), &linked.digest),
         "archive-foreign"
     );
     assert_eq!(open(changed(8, 9), &linked.digest), "archive-format");
-    assert_eq!(
-        open(changed(good.len() - 1, 1), &linked.digest),
-        "archive-damaged"
-    );
-    assert_eq!(
-        open(good.clone(), &PlanDigest::from("00")),
-        "archive-other-digest"
-    );
+    assert_eq!(open(changed(good.len() - 1, 1), &linked.digest), "archive-damaged");
+    assert_eq!(open(good.clone(), &PlanDigest::from("00")), "archive-other-digest");
     let fragment = encode_fragment(&covel_graph::Fragment::default()).unwrap();
     assert_eq!(open(fragment, &linked.digest), "archive-foreign");
 }

@@ -4,9 +4,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 
-use covel_graph::{
-    Compiled, Diagnostic, Discovery, compile_all, compile_in_memory, compile_package, find_packages,
-};
+use covel_graph::{Compiled, Diagnostic, Discovery, compile_all, compile_in_memory, compile_package, find_packages};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -30,10 +28,7 @@ const HEAD: &str = "---\nid: p\nkind: plugin\ndescription: A package.\n";
 fn base() -> BTreeMap<String, String> {
     [
         ("PLUGIN.md", format!("{HEAD}---\n")),
-        (
-            "handler.js",
-            "export default () => ({ outcome: 'success' })".to_owned(),
-        ),
+        ("handler.js", "export default () => ({ outcome: 'success' })".to_owned()),
         ("server/index.js", "export default () => {}".to_owned()),
         ("any.json", "{}".to_owned()),
     ]
@@ -52,26 +47,18 @@ impl Case {
             files.insert("PLUGIN.md".into(), whole.clone());
         }
         let runtime = match (&self.function, &self.agent, &self.runtime) {
-            (Some(text), ..) => Some(format!(
-                "type: function\nfunction: {{ handler: ../../handler.js }}\n{text}"
-            )),
+            (Some(text), ..) => Some(format!("type: function\nfunction: {{ handler: ../../handler.js }}\n{text}")),
             (_, Some(text), _) => Some(format!("type: agent\n{text}")),
             (_, _, text) => text.clone(),
         };
         if let Some(runtime) = runtime {
-            files.insert(
-                "runtimes/r/RUNTIME.md".into(),
-                format!("---\n{runtime}---\n"),
-            );
+            files.insert("runtimes/r/RUNTIME.md".into(), format!("---\n{runtime}---\n"));
         }
         files.extend(self.files.clone());
         for path in &self.without {
             files.remove(path);
         }
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
-            .collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         compile_in_memory(&files, Discovery::Builtin)
     }
 }
@@ -80,10 +67,7 @@ fn brief(diagnostic: &Diagnostic) -> String {
     if diagnostic.file == "PLUGIN.md" {
         format!("{} {}", diagnostic.code, diagnostic.line)
     } else {
-        format!(
-            "{} {}:{}",
-            diagnostic.code, diagnostic.file, diagnostic.line
-        )
+        format!("{} {}:{}", diagnostic.code, diagnostic.file, diagnostic.line)
     }
 }
 
@@ -100,47 +84,25 @@ fn every_broken_package_is_told_what_is_wrong_and_where() {
         stated.sort();
         let errors = compiled.diagnostics.iter().any(Diagnostic::is_error);
         if found != stated {
-            let text: Vec<String> = compiled
-                .diagnostics
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let text: Vec<String> = compiled.diagnostics.iter().map(ToString::to_string).collect();
             failed.push(format!("{}: stated {stated:?}, found {text:#?}", case.case));
         } else if compiled.package.is_some() == errors {
-            failed.push(format!(
-                "{}: a package exists exactly when there is no error",
-                case.case
-            ));
+            failed.push(format!("{}: a package exists exactly when there is no error", case.case));
         }
         for one in &compiled.diagnostics {
-            let kebab = one
-                .code
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            let kebab = one.code.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
             assert!(kebab && !one.message.is_empty(), "{one:?}");
         }
     }
-    assert!(
-        failed.is_empty(),
-        "{} of {} failed:\n{}",
-        failed.len(),
-        cases.len(),
-        failed.join("\n")
-    );
+    assert!(failed.is_empty(), "{} of {} failed:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
 #[test]
 fn the_package_all_cases_start_from_is_clean() {
-    let case: Case = serde_saphyr::from_str(
-        "case: none\nfunction: |\n  schedule: { stage: audit }\nfinds: []\n",
-    )
-    .unwrap();
+    let case: Case =
+        serde_saphyr::from_str("case: none\nfunction: |\n  schedule: { stage: audit }\nfinds: []\n").unwrap();
     let compiled = case.compile();
-    assert!(
-        compiled.diagnostics.is_empty() && compiled.package.is_some(),
-        "{:?}",
-        compiled.diagnostics
-    );
+    assert!(compiled.diagnostics.is_empty() && compiled.package.is_some(), "{:?}", compiled.diagnostics);
 }
 
 #[test]
@@ -148,30 +110,13 @@ fn help_names_what_was_meant() {
     let help = |fields: &str| {
         let text = format!("{HEAD}{fields}---\n");
         let compiled = compile_in_memory(&[("PLUGIN.md", &text)], Discovery::Builtin);
-        let first = compiled
-            .diagnostics
-            .into_iter()
-            .find(|one| one.line == 5)
-            .unwrap();
-        (
-            first.path.unwrap_or_default(),
-            first.help.unwrap_or_default(),
-            first.column,
-        )
+        let first = compiled.diagnostics.into_iter().find(|one| one.line == 5).unwrap();
+        (first.path.unwrap_or_default(), first.help.unwrap_or_default(), first.column)
     };
-    assert_eq!(
-        help("requries: []\n"),
-        ("requries".into(), "did you mean `requires`?".into(), 1)
-    );
-    assert_eq!(
-        help("pluginType: core\n").1,
-        "write `kind: core` or `kind: plugin`"
-    );
+    assert_eq!(help("requries: []\n"), ("requries".into(), "did you mean `requires`?".into(), 1));
+    assert_eq!(help("pluginType: core\n").1, "write `kind: core` or `kind: plugin`");
     assert_eq!(help("tags: [a, role:x]\n").0, "tags[1]");
-    assert_eq!(
-        help("version: 2\n"),
-        ("version".into(), "put the value in quotes".into(), 10)
-    );
+    assert_eq!(help("version: 2\n"), ("version".into(), "put the value in quotes".into(), 10));
 }
 
 fn write(dir: &Path, files: &[(&str, &[u8])]) {
@@ -188,25 +133,12 @@ fn in_folder(files: &[(&str, &[u8])], then: impl FnOnce(&Path)) -> Vec<String> {
     write(&dir, &[("PLUGIN.md", format!("{HEAD}---\n").as_bytes())]);
     write(&dir, files);
     then(&dir);
-    compile_package(&dir, Discovery::Builtin)
-        .diagnostics
-        .iter()
-        .map(brief)
-        .collect()
+    compile_package(&dir, Discovery::Builtin).diagnostics.iter().map(brief).collect()
 }
 
 #[test]
 fn a_folder_of_a_good_package_is_clean() {
-    assert!(
-        in_folder(
-            &[
-                ("tests/runtime-cases.json", b"not read"),
-                (".git/config", b"\xff")
-            ],
-            |_| ()
-        )
-        .is_empty()
-    );
+    assert!(in_folder(&[("tests/runtime-cases.json", b"not read"), (".git/config", b"\xff")], |_| ()).is_empty());
 }
 
 #[test]
@@ -215,38 +147,23 @@ fn the_folder_carries_the_id() {
     let dir = temp.path().join("q");
     write(&dir, &[("PLUGIN.md", format!("{HEAD}---\n").as_bytes())]);
     let compiled = compile_package(&dir, Discovery::Builtin);
-    assert_eq!(
-        compiled.diagnostics.iter().map(brief).collect::<Vec<_>>(),
-        ["id-folder-mismatch 2"]
-    );
+    assert_eq!(compiled.diagnostics.iter().map(brief).collect::<Vec<_>>(), ["id-folder-mismatch 2"]);
 }
 
 #[test]
 fn text_that_is_not_utf8_has_a_place() {
-    assert_eq!(
-        in_folder(&[("lib/a.js", b"// ok\n// \xff\n")], |_| ()),
-        ["non-utf8-text lib/a.js:2"]
-    );
-    assert_eq!(
-        in_folder(&[("PLUGIN.md", b"---\nid: \xff\n---\n")], |_| ()),
-        ["non-utf8-text 2"]
-    );
+    assert_eq!(in_folder(&[("lib/a.js", b"// ok\n// \xff\n")], |_| ()), ["non-utf8-text lib/a.js:2"]);
+    assert_eq!(in_folder(&[("PLUGIN.md", b"---\nid: \xff\n---\n")], |_| ()), ["non-utf8-text 2"]);
     assert!(in_folder(&[("media/a.png", b"\xff\xfe")], |_| ()).is_empty());
 }
 
 #[test]
 fn a_manifest_of_ten_megabytes_is_refused_unread() {
     let big = vec![b'#'; 10 * 1024 * 1024];
-    assert_eq!(
-        in_folder(&[("PLUGIN.md", &big)], |_| ()),
-        ["file-too-large 0"]
-    );
+    assert_eq!(in_folder(&[("PLUGIN.md", &big)], |_| ()), ["file-too-large 0"]);
     let text = String::from_utf8(big).unwrap();
     let compiled = compile_in_memory(&[("PLUGIN.md", &text)], Discovery::Builtin);
-    assert_eq!(
-        compiled.diagnostics.iter().map(brief).collect::<Vec<_>>(),
-        ["file-too-large 0"]
-    );
+    assert_eq!(compiled.diagnostics.iter().map(brief).collect::<Vec<_>>(), ["file-too-large 0"]);
 }
 
 #[cfg(unix)]
@@ -259,14 +176,7 @@ fn links_stay_inside() {
         symlink("nowhere", dir.join("lost.js")).unwrap();
         symlink("..", dir.join("lib/up")).unwrap();
     });
-    assert_eq!(
-        found,
-        [
-            "symlink-outside hosts.txt:0",
-            "symlink-loop lib/up:0",
-            "symlink-broken lost.js:0"
-        ]
-    );
+    assert_eq!(found, ["symlink-outside hosts.txt:0", "symlink-loop lib/up:0", "symlink-broken lost.js:0"]);
 
     // Through a folder that is not walked.
     let found = in_folder(&[], |dir| {
@@ -281,11 +191,7 @@ fn links_stay_inside() {
     let found = in_folder(&[("elsewhere", b"")], |dir| {
         fs::write(dir.parent().unwrap().join("secret.json"), "{}").unwrap();
         fs::create_dir(dir.join("tests")).unwrap();
-        symlink(
-            dir.parent().unwrap().join("secret.json"),
-            dir.join("tests/a.json"),
-        )
-        .unwrap();
+        symlink(dir.parent().unwrap().join("secret.json"), dir.join("tests/a.json")).unwrap();
         let text = format!("{HEAD}contracts: {{ a@1: {{ schema: tests/a.json }} }}\n---\n");
         fs::write(dir.join("PLUGIN.md"), text).unwrap();
     });
@@ -325,58 +231,27 @@ fn too_many_files_are_refused() {
 fn bombs_are_refused_quickly() {
     let mut aliases = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
-        aliases += &format!(
-            "a{level}: &a{level} [{}]\n",
-            vec![format!("*a{}", level - 1); 10].join(", ")
-        );
+        aliases += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "));
     }
     let list = |count: usize| format!("requires: [{}]\n", vec!["a@1"; count].join(", "));
     let wide: String = (0..60_000).map(|key| format!("k{key}: 1\n")).collect();
     let rows = [
         ("aliases", aliases, "document-too-large"),
-        (
-            "flow nesting",
-            format!("tags: {}{}\n", "[".repeat(5_000), "]".repeat(5_000)),
-            "document-too-deep",
-        ),
-        (
-            "block nesting",
-            format!("tags:\n  {}x\n", "- ".repeat(5_000)),
-            "document-too-deep",
-        ),
+        ("flow nesting", format!("tags: {}{}\n", "[".repeat(5_000), "]".repeat(5_000)), "document-too-deep"),
+        ("block nesting", format!("tags:\n  {}x\n", "- ".repeat(5_000)), "document-too-deep"),
         ("a long list", list(100_000), "list-too-long"),
         ("many unknown keys", wide, "too-many-diagnostics"),
-        (
-            "a long word",
-            format!("kind: {}\n", "x".repeat(900_000)),
-            "yaml-duplicate-key",
-        ),
-        (
-            "a long unknown key",
-            format!("{}: 1\n", "x".repeat(900)),
-            "unknown-field",
-        ),
+        ("a long word", format!("kind: {}\n", "x".repeat(900_000)), "yaml-duplicate-key"),
+        ("a long unknown key", format!("{}: 1\n", "x".repeat(900)), "unknown-field"),
     ];
     for (name, fields, code) in rows {
         let text = format!("{HEAD}{fields}---\n");
         let started = Instant::now();
         let compiled = compile_in_memory(&[("PLUGIN.md", &text)], Discovery::Builtin);
         let took = started.elapsed();
-        assert!(
-            compiled.diagnostics.iter().any(|one| one.code == code),
-            "{name}: {:?}",
-            compiled.diagnostics.first()
-        );
-        assert!(
-            compiled.package.is_none() && compiled.diagnostics.len() <= 201,
-            "{name}"
-        );
-        let longest = compiled
-            .diagnostics
-            .iter()
-            .map(|one| one.message.len())
-            .max()
-            .unwrap();
+        assert!(compiled.diagnostics.iter().any(|one| one.code == code), "{name}: {:?}", compiled.diagnostics.first());
+        assert!(compiled.package.is_none() && compiled.diagnostics.len() <= 201, "{name}");
+        let longest = compiled.diagnostics.iter().map(|one| one.message.len()).max().unwrap();
         assert!(longest < 1_000, "{name}: a message of {longest} bytes");
         // Generous for a debug build on a busy machine; unbounded work would take minutes.
         assert!(took.as_secs() < 20, "{name}: {took:?}");
@@ -385,21 +260,11 @@ fn bombs_are_refused_quickly() {
 
 #[test]
 fn a_deep_schema_is_refused() {
-    let text = format!(
-        "{HEAD}contracts: {{ a@1: {{ schema: deep.json }}, b@1: {{ schema: deeper.json }} }}\n---\n"
-    );
+    let text = format!("{HEAD}contracts: {{ a@1: {{ schema: deep.json }}, b@1: {{ schema: deeper.json }} }}\n---\n");
     let deep = |levels: usize| format!("{}{{}}{}", "{\"not\":".repeat(levels), "}".repeat(levels));
-    let files = [
-        ("PLUGIN.md", text.as_str()),
-        ("deep.json", &deep(100)),
-        ("deeper.json", &deep(100_000)),
-    ];
+    let files = [("PLUGIN.md", text.as_str()), ("deep.json", &deep(100)), ("deeper.json", &deep(100_000))];
     let compiled = compile_in_memory(&files, Discovery::Builtin);
-    let codes: Vec<&str> = compiled
-        .diagnostics
-        .iter()
-        .map(|one| one.code.as_str())
-        .collect();
+    let codes: Vec<&str> = compiled.diagnostics.iter().map(|one| one.code.as_str()).collect();
     assert_eq!(codes, ["schema-invalid", "json-syntax"]);
 }
 
@@ -418,25 +283,12 @@ fn packages_are_found_and_duplicates_refused() {
         ],
     );
     let mut dirs = find_packages(&temp.path().join("one")).unwrap();
-    let names: Vec<_> = dirs
-        .iter()
-        .map(|dir| dir.file_name().unwrap().to_str().unwrap().to_owned())
-        .collect();
+    let names: Vec<_> = dirs.iter().map(|dir| dir.file_name().unwrap().to_str().unwrap().to_owned()).collect();
     assert_eq!(names, ["no-manifest", "p"]);
     dirs.extend(find_packages(&temp.path().join("two/p")).unwrap());
     let all = compile_all(&dirs, Discovery::Community);
-    let brief: Vec<Vec<String>> = all
-        .iter()
-        .map(|one| one.diagnostics.iter().map(brief).collect())
-        .collect();
-    assert_eq!(
-        brief,
-        [
-            vec!["plugin-md-missing 0".to_owned()],
-            vec![],
-            vec!["duplicate-plugin 0".to_owned()]
-        ]
-    );
+    let brief: Vec<Vec<String>> = all.iter().map(|one| one.diagnostics.iter().map(brief).collect()).collect();
+    assert_eq!(brief, [vec!["plugin-md-missing 0".to_owned()], vec![], vec!["duplicate-plugin 0".to_owned()]]);
     assert!(all[1].package.is_some() && all[2].package.is_none());
     assert!(find_packages(&temp.path().join("absent")).is_err());
     assert_eq!(

@@ -23,8 +23,7 @@ fn settle(dir: &Path) {
             settle(&path);
         } else {
             let file = fs::File::options().write(true).open(&path).unwrap();
-            file.set_modified(SystemTime::now() - Duration::from_secs(60))
-                .unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
         }
     }
 }
@@ -36,10 +35,7 @@ fn packages(root: &Path, count: usize) -> Vec<PathBuf> {
             "---\nid: p{at}\nkind: plugin\ndescription: A package.\nruntime:\n  type: function\n  schedule: {{ stage: pre-turn }}\n  function: {{ handler: ./handler.js }}\n---\n"
         );
         write(&dir.join("PLUGIN.md"), &manifest);
-        write(
-            &dir.join("handler.js"),
-            "export default () => ({ outcome: 'success' });",
-        );
+        write(&dir.join("handler.js"), "export default () => ({ outcome: 'success' });");
     }
     settle(root);
     dirs
@@ -52,52 +48,20 @@ fn only_what_changed_is_compiled() {
     let cache = PackageCache::default();
     let compile = || cache.compile_all(&dirs, Discovery::Builtin);
     let (first, used) = compile();
-    assert_eq!(
-        used,
-        CacheUse {
-            compiled: 6,
-            ..CacheUse::default()
-        }
-    );
+    assert_eq!(used, CacheUse { compiled: 6, ..CacheUse::default() });
     let (second, used) = compile();
-    assert_eq!(
-        used,
-        CacheUse {
-            unchanged: 6,
-            ..CacheUse::default()
-        }
-    );
+    assert_eq!(used, CacheUse { unchanged: 6, ..CacheUse::default() });
     for (a, b) in first.iter().zip(&second) {
-        assert!(Arc::ptr_eq(
-            a.package.as_ref().unwrap(),
-            b.package.as_ref().unwrap()
-        ));
+        assert!(Arc::ptr_eq(a.package.as_ref().unwrap(), b.package.as_ref().unwrap()));
     }
-    fs::write(
-        dirs[3].join("handler.js"),
-        "export default () => ({ outcome: 'failed' });",
-    )
-    .unwrap();
+    fs::write(dirs[3].join("handler.js"), "export default () => ({ outcome: 'failed' });").unwrap();
     let (third, used) = compile();
-    assert_eq!(
-        used,
-        CacheUse {
-            unchanged: 5,
-            compiled: 1,
-            verified: 0
-        }
-    );
-    assert_ne!(
-        third[3].package.as_ref().unwrap().digest,
-        first[3].package.as_ref().unwrap().digest
-    );
+    assert_eq!(used, CacheUse { unchanged: 5, compiled: 1, verified: 0 });
+    assert_ne!(third[3].package.as_ref().unwrap().digest, first[3].package.as_ref().unwrap().digest);
     // Other discovery, other trust: nothing is shared.
     let (other, used) = cache.compile_all(&dirs, Discovery::Community);
     assert_eq!(used.compiled, 6);
-    assert_eq!(
-        other[0].package.as_ref().unwrap().discovery,
-        Discovery::Community
-    );
+    assert_eq!(other[0].package.as_ref().unwrap().discovery, Discovery::Community);
 }
 
 /// A write of the same length within the resolution of file times must not be missed.
@@ -110,20 +74,11 @@ fn a_fresh_file_is_read_again() {
     fs::write(&handler, "export default () => 1;").unwrap();
     let (first, _) = cache.compile_all(&dirs, Discovery::Builtin);
     let (_, used) = cache.compile_all(&dirs, Discovery::Builtin);
-    assert_eq!(
-        used,
-        CacheUse {
-            verified: 1,
-            ..CacheUse::default()
-        }
-    );
+    assert_eq!(used, CacheUse { verified: 1, ..CacheUse::default() });
     fs::write(&handler, "export default () => 2;").unwrap();
     let (second, used) = cache.compile_all(&dirs, Discovery::Builtin);
     assert_eq!(used.compiled, 1);
-    assert_ne!(
-        first[0].package.as_ref().unwrap().digest,
-        second[0].package.as_ref().unwrap().digest
-    );
+    assert_ne!(first[0].package.as_ref().unwrap().digest, second[0].package.as_ref().unwrap().digest);
 }
 
 #[test]
@@ -132,25 +87,11 @@ fn a_touched_file_is_verified_and_not_compiled() {
     let dirs = packages(folder.path(), 2);
     let cache = PackageCache::default();
     let (first, _) = cache.compile_all(&dirs, Discovery::Builtin);
-    let file = fs::File::options()
-        .write(true)
-        .open(dirs[1].join("PLUGIN.md"))
-        .unwrap();
-    file.set_modified(SystemTime::now() - Duration::from_secs(30))
-        .unwrap();
+    let file = fs::File::options().write(true).open(dirs[1].join("PLUGIN.md")).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(30)).unwrap();
     let (second, used) = cache.compile_all(&dirs, Discovery::Builtin);
-    assert_eq!(
-        used,
-        CacheUse {
-            unchanged: 1,
-            verified: 1,
-            compiled: 0
-        }
-    );
-    assert!(Arc::ptr_eq(
-        first[1].package.as_ref().unwrap(),
-        second[1].package.as_ref().unwrap()
-    ));
+    assert_eq!(used, CacheUse { unchanged: 1, verified: 1, compiled: 0 });
+    assert!(Arc::ptr_eq(first[1].package.as_ref().unwrap(), second[1].package.as_ref().unwrap()));
     assert_eq!(cache.compile_all(&dirs, Discovery::Builtin).1.unchanged, 2);
 }
 
@@ -171,10 +112,7 @@ fn added_removed_and_broken_files_are_noticed() {
     assert_eq!((used.compiled, with.package.unwrap().files.len()), (1, 3));
     fs::remove_file(dirs[0].join("notes/more.txt")).unwrap();
     let (without, used) = compile();
-    assert_eq!(
-        (used.compiled, without.package.unwrap().files.len()),
-        (1, 2)
-    );
+    assert_eq!((used.compiled, without.package.unwrap().files.len()), (1, 2));
     fs::remove_file(dirs[0].join("handler.js")).unwrap();
     let (broken, _) = compile();
     assert!(broken.package.is_none() && broken.has_errors());
@@ -192,14 +130,10 @@ fn added_removed_and_broken_files_are_noticed() {
 fn a_named_file_in_a_skipped_folder_counts() {
     let folder = tempfile::tempdir().unwrap();
     let dirs = packages(folder.path(), 1);
-    let manifest = fs::read_to_string(dirs[0].join("PLUGIN.md"))
-        .unwrap()
-        .replace("./handler.js", "./node_modules/h.js");
+    let manifest =
+        fs::read_to_string(dirs[0].join("PLUGIN.md")).unwrap().replace("./handler.js", "./node_modules/h.js");
     write(&dirs[0].join("PLUGIN.md"), &manifest);
-    write(
-        &dirs[0].join("node_modules/h.js"),
-        "export default () => 1;",
-    );
+    write(&dirs[0].join("node_modules/h.js"), "export default () => 1;");
     let cache = PackageCache::default();
     let compile = || {
         settle(folder.path());
@@ -209,14 +143,8 @@ fn a_named_file_in_a_skipped_folder_counts() {
     compile();
     let (first, used) = cache.compile_all(&dirs, Discovery::Builtin);
     assert_eq!(used.unchanged, 1);
-    write(
-        &dirs[0].join("node_modules/h.js"),
-        "export default () => 2;",
-    );
+    write(&dirs[0].join("node_modules/h.js"), "export default () => 2;");
     let (second, used) = compile();
     assert_eq!(used.compiled, 1);
-    assert_ne!(
-        first[0].package.as_ref().unwrap().digest,
-        second[0].package.as_ref().unwrap().digest
-    );
+    assert_ne!(first[0].package.as_ref().unwrap().digest, second[0].package.as_ref().unwrap().digest);
 }

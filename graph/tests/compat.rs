@@ -36,10 +36,7 @@ fn every_pair_comes_out_as_stated() {
     assert!(cases.len() >= 33);
     let mut failed = Vec::new();
     for case in &cases {
-        let (gives, accepts) = (
-            Schema::document(&case.gives),
-            Schema::document(&case.accepts),
-        );
+        let (gives, accepts) = (Schema::document(&case.gives), Schema::document(&case.accepts));
         let found = compatibility(gives, case.select.as_deref(), case.all, accepts);
         if found.compatibility != case.is || case.at.as_ref().is_some_and(|at| *at != found.at) {
             failed.push(format!("{}: {found:?}", case.says));
@@ -49,14 +46,9 @@ fn every_pair_comes_out_as_stated() {
 }
 
 fn package(files: &[(&str, String)]) -> Arc<Package> {
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(path, text)| (*path, text.as_str()))
-        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let compiled = compile_in_memory(&files, Discovery::Builtin);
-    compiled
-        .package
-        .unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+    compiled.package.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
 }
 
 /// A package that publishes `thing@1` and one that reads it.
@@ -75,16 +67,8 @@ fn pair(gives: &Value, input: &Value) -> Linked {
             "io": {"inputs": {"it": input}}, "function": {"handler": "./handler.js"}}});
     let text = |manifest: &Value| format!("---\n{manifest}\n---\n");
     link(&[
-        package(&[
-            ("PLUGIN.md", text(&provider)),
-            ("thing.json", gives.to_string()),
-            ("handler.js", handler.clone()),
-        ]),
-        package(&[
-            ("PLUGIN.md", text(&consumer)),
-            ("accepts.json", accepts),
-            ("handler.js", handler),
-        ]),
+        package(&[("PLUGIN.md", text(&provider)), ("thing.json", gives.to_string()), ("handler.js", handler.clone())]),
+        package(&[("PLUGIN.md", text(&consumer)), ("accepts.json", accepts), ("handler.js", handler)]),
     ])
     .unwrap()
 }
@@ -103,25 +87,13 @@ fn slot(linked: &Linked) -> Option<Compatibility> {
 fn an_input_that_can_never_fit_is_an_error_of_the_link() {
     for required in [true, false] {
         let input = json!({"from": {"contract": "thing@1"}, "select": "/n", "required": required, "accepts": {"type": "string"}});
-        let linked = pair(
-            &json!({"type": "object", "properties": {"n": {"type": "number"}}}),
-            &input,
-        );
+        let linked = pair(&json!({"type": "object", "properties": {"n": {"type": "number"}}}), &input);
         let error = found(&linked, "input-schema-incompatible").unwrap();
         assert_eq!(error.severity, Severity::Error);
         assert_eq!(error.plugin_id.as_deref(), Some("taker"));
-        assert!(
-            error.line > 0
-                && error
-                    .message
-                    .contains("number is given, string is accepted"),
-            "{error}"
-        );
+        assert!(error.line > 0 && error.message.contains("number is given, string is accepted"), "{error}");
         let help = error.help.as_deref().unwrap();
-        assert!(
-            help.contains(if required { "skipped" } else { "left out" }),
-            "{help}"
-        );
+        assert!(help.contains(if required { "skipped" } else { "left out" }), "{help}");
         // It loads all the same: the plan opens and says which input to withhold.
         assert_eq!(slot(&linked), Some(Compatibility::Incompatible));
     }
@@ -164,12 +136,7 @@ fn work_is_bounded() {
         }
     }
     let started = std::time::Instant::now();
-    compatibility(
-        Schema::document(&gives),
-        None,
-        false,
-        Schema::document(&accepts),
-    );
+    compatibility(Schema::document(&gives), None, false, Schema::document(&accepts));
     assert!(started.elapsed().as_secs() < 20);
 }
 
@@ -200,11 +167,15 @@ fn small_schema(lively: bool) -> impl Strategy<Value = Value> {
                 }
                 schema
             }),
-            (inner.clone(), inner.clone()).prop_map(|(a, rest)| json!({"type": "object", "properties": {"a": a}, "additionalProperties": rest})),
-            (inner.clone(), 0u64..3).prop_map(|(items, least)| json!({"type": "array", "items": items, "minItems": least})),
+            (inner.clone(), inner.clone())
+                .prop_map(|(a, rest)| json!({"type": "object", "properties": {"a": a}, "additionalProperties": rest})),
+            (inner.clone(), 0u64..3)
+                .prop_map(|(items, least)| json!({"type": "array", "items": items, "minItems": least})),
             prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| json!({"anyOf": parts})),
-            prop::collection::vec(inner.clone(), 1..3).prop_map(move |parts| json!({(if lively { "anyOf" } else { "oneOf" }): parts})),
-            prop::collection::vec(inner.clone(), 1..3).prop_map(move |parts| json!({(if lively { "anyOf" } else { "allOf" }): parts})),
+            prop::collection::vec(inner.clone(), 1..3)
+                .prop_map(move |parts| json!({(if lively { "anyOf" } else { "oneOf" }): parts})),
+            prop::collection::vec(inner.clone(), 1..3)
+                .prop_map(move |parts| json!({(if lively { "anyOf" } else { "allOf" }): parts})),
             inner.prop_map(move |part| if lively { part } else { json!({"not": part}) }),
         ]
     })
@@ -227,10 +198,7 @@ fn universe() -> Vec<Value> {
             json!([value, value]),
         ]
     };
-    let once: Vec<Value> = [json!({}), json!([])]
-        .into_iter()
-        .chain(simple.iter().flat_map(nest))
-        .collect();
+    let once: Vec<Value> = [json!({}), json!([])].into_iter().chain(simple.iter().flat_map(nest)).collect();
     values.extend(once.iter().flat_map(nest));
     values.extend(once);
     values

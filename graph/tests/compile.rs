@@ -18,11 +18,7 @@ fn package(files: &[(&str, &str)]) -> Arc<Package> {
 }
 
 fn clean(compiled: &Compiled) {
-    let found: Vec<String> = compiled
-        .diagnostics
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let found: Vec<String> = compiled.diagnostics.iter().map(ToString::to_string).collect();
     assert!(compiled.package.is_some(), "{found:#?}");
     assert!(found.is_empty(), "{found:#?}");
 }
@@ -105,10 +101,7 @@ effects: { reads: ["narrative:*"], parallelSafe: true }
 ---
 "#,
         ),
-        (
-            "runtimes/ring/handler.js",
-            "export default async () => ({ outcome: 'success' })",
-        ),
+        ("runtimes/ring/handler.js", "export default async () => ({ outcome: 'success' })"),
     ])
 }
 
@@ -121,61 +114,28 @@ fn an_inline_agent_becomes_a_fragment() {
     assert_eq!(fragment.version, "0.2.0");
     assert_eq!(
         fragment.description,
-        [
-            (
-                "en".to_owned(),
-                "Keeps a one-line weather diary.".to_owned()
-            ),
-            ("zh".to_owned(), "天气日记".to_owned())
-        ]
+        [("en".to_owned(), "Keeps a one-line weather diary.".to_owned()), ("zh".to_owned(), "天气日记".to_owned())]
     );
     assert_eq!(fragment.settings[0].label.len(), 2);
-    assert_eq!(
-        fragment.messages,
-        [("zh".to_owned(), vec![("Rain".to_owned(), "雨".to_owned())])]
-    );
+    assert_eq!(fragment.messages, [("zh".to_owned(), vec![("Rain".to_owned(), "雨".to_owned())])]);
     assert_eq!(fragment.files.len(), 5);
-    let [runtime] = &fragment.runtimes[..] else {
-        panic!()
-    };
+    let [runtime] = &fragment.runtimes[..] else { panic!() };
     assert_eq!(runtime.id, "weather-diary");
-    assert_eq!(
-        (runtime.kind, runtime.stage),
-        (RuntimeKind::Agent, Some(Stage::PostTurn))
-    );
-    assert_eq!(
-        (runtime.trigger, runtime.interval, runtime.start_turn),
-        (TriggerKind::Scheduled, 2, 2)
-    );
+    assert_eq!((runtime.kind, runtime.stage), (RuntimeKind::Agent, Some(Stage::PostTurn)));
+    assert_eq!((runtime.trigger, runtime.interval, runtime.start_turn), (TriggerKind::Scheduled, 2, 2));
     assert_eq!(runtime.visibility, Visibility::System);
     assert!(runtime.prompt.starts_with("Log the weather"));
     assert_eq!(runtime.prompt_zh.as_deref(), Some("记录天气。"));
     let input = &runtime.inputs[0];
-    assert_eq!(
-        (input.name.as_str(), input.scope, input.required),
-        ("scene", Scope::Turn, true)
-    );
+    assert_eq!((input.name.as_str(), input.scope, input.required), ("scene", Scope::Turn, true));
     assert_eq!(input.origin.line, 20);
     let own = &runtime.self_data[0];
-    assert_eq!(
-        (own.tag.as_str(), own.format, own.max_entries),
-        ("diary", SelfDataFormat::Summary, 10)
-    );
+    assert_eq!((own.tag.as_str(), own.format, own.max_entries), ("diary", SelfDataFormat::Summary, 10));
     let agent = runtime.agent.as_ref().unwrap();
     assert_eq!(agent.plugin_tools, ["log-weather"]);
     assert_eq!(agent.require, CompletionRequire::ToolUse);
-    assert_eq!(
-        (agent.timeout_ms, agent.call_timeout_ms, agent.max_steps),
-        (90_000, 60_000, 20)
-    );
-    assert_eq!(
-        (
-            agent.first_token_timeout_ms,
-            agent.max_retries,
-            agent.loop_detection
-        ),
-        (120_000, 1, 3)
-    );
+    assert_eq!((agent.timeout_ms, agent.call_timeout_ms, agent.max_steps), (90_000, 60_000, 20));
+    assert_eq!((agent.first_token_timeout_ms, agent.max_retries, agent.loop_detection), (120_000, 1, 3));
     assert_eq!(agent.history_max_turns, Some(0));
 }
 
@@ -183,9 +143,7 @@ fn an_inline_agent_becomes_a_fragment() {
 #[test]
 fn runtime_folders_become_runtimes() {
     let package = town_bells();
-    let [runtime] = &package.fragment.runtimes[..] else {
-        panic!()
-    };
+    let [runtime] = &package.fragment.runtimes[..] else { panic!() };
     assert_eq!(runtime.id, "town-bells/ring");
     let function = runtime.function.as_ref().unwrap();
     assert_eq!(function.handler, "runtimes/ring/handler.js");

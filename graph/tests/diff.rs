@@ -3,26 +3,17 @@
 
 use covel_graph::{DiffDocument, Discovery, PlanHandle, compile_in_memory, link};
 
-const HANDLER: (&str, &str) = (
-    "handler.js",
-    "export default () => ({ outcome: 'success', value: {} });",
-);
+const HANDLER: (&str, &str) = ("handler.js", "export default () => ({ outcome: 'success', value: {} });");
 
 fn plan(manifests: &[&str]) -> PlanHandle {
     let packages: Vec<_> = manifests
         .iter()
         .map(|manifest| {
             let text = format!("---\n{manifest}\n---\n");
-            let files = [
-                ("PLUGIN.md", text.as_str()),
-                HANDLER,
-                ("any.json", "{}"),
-                ("entry.js", "export default () => {};"),
-            ];
+            let files =
+                [("PLUGIN.md", text.as_str()), HANDLER, ("any.json", "{}"), ("entry.js", "export default () => {};")];
             let compiled = compile_in_memory(&files, Discovery::Builtin);
-            compiled
-                .package
-                .unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+            compiled.package.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
         })
         .collect();
     link(&packages).unwrap().handle().unwrap()
@@ -46,34 +37,20 @@ fn every_kind_of_difference_is_named() {
     assert_eq!(diff.plugins.changed.len(), 1);
     assert_eq!(diff.plugins.changed[0].what[0], "version: 0.0.0 -> 2.0.0");
     assert_eq!(diff.runtimes.changed[0].name, "taker");
-    assert_eq!(
-        diff.runtimes.changed[0].what,
-        ["stage: pre-turn -> post-turn"]
-    );
-    assert_eq!(
-        diff.edges.removed,
-        ["giver -> taker (input-one over thing@1)"]
-    );
+    assert_eq!(diff.runtimes.changed[0].what, ["stage: pre-turn -> post-turn"]);
+    assert_eq!(diff.edges.removed, ["giver -> taker (input-one over thing@1)"]);
     assert_eq!(diff.topics.added, ["thing.kept"]);
     assert_eq!(diff.contracts.added, ["keep.thing@1"]);
-    assert_eq!(
-        diff.capabilities.added,
-        [
-            "taker: http GET https://a.example",
-            "taker: service-write keep.thing@1"
-        ]
-    );
+    assert_eq!(diff.capabilities.added, ["taker: http GET https://a.example", "taker: service-write keep.thing@1"]);
     assert!(diff.capabilities.removed.is_empty());
 
     let back = DiffDocument::of(&after, &before);
     assert_eq!(back.capabilities.removed, diff.capabilities.added);
     assert_eq!(back.edges.added, diff.edges.removed);
     let text = diff.to_text();
-    for line in [
-        "  ~ taker\n      stage: pre-turn -> post-turn",
-        "  + taker: service-write keep.thing@1",
-        "  - giver -> taker",
-    ] {
+    for line in
+        ["  ~ taker\n      stage: pre-turn -> post-turn", "  + taker: service-write keep.thing@1", "  - giver -> taker"]
+    {
         assert!(text.contains(line), "{text}");
     }
 }
@@ -82,11 +59,7 @@ fn every_kind_of_difference_is_named() {
 fn the_document_is_read_back_from_its_json() {
     let diff = DiffDocument::of(&plan(&[GIVER]), &plan(&[GIVER, TAKER]));
     assert_eq!(diff.runtimes.added, ["taker"]);
-    assert!(
-        diff.contracts.is_empty(),
-        "the contract was there before: {:?}",
-        diff.contracts
-    );
+    assert!(diff.contracts.is_empty(), "the contract was there before: {:?}", diff.contracts);
     let json = serde_json::to_string(&diff).unwrap();
     assert_eq!(serde_json::from_str::<DiffDocument>(&json).unwrap(), diff);
 }

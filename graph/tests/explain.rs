@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use covel_graph::{
-    Discovery, ManifestKind, PlanDocument, Validator, WhyDocument, compile_in_memory, link,
-    manifest_schema,
+    Discovery, ManifestKind, PlanDocument, Validator, WhyDocument, compile_in_memory, link, manifest_schema,
 };
 use serde_json::{Value, json};
 
@@ -17,9 +16,8 @@ fn document() -> (PlanDocument, covel_graph::PlanHandle) {
     let tick = format!(
         "---\ntype: function\nschedule: {{ stage: narrative, trigger: {{ type: scheduled, interval: 3, startTurn: 2 }} }}\nio: {{ output: {{ contract: world.clock@1 }} }}\n{HANDLER}---\n"
     );
-    let echo = format!(
-        "---\ntype: function\nschedule: {{ trigger: {{ type: event, topic: bell.rung }} }}\n{HANDLER}---\n"
-    );
+    let echo =
+        format!("---\ntype: function\nschedule: {{ trigger: {{ type: event, topic: bell.rung }} }}\n{HANDLER}---\n");
     let packages = [
         compile_in_memory(
             &[
@@ -79,29 +77,22 @@ fn the_document_has_the_stated_shape() {
 fn text_mermaid_and_dot_name_every_edge() {
     let (document, _) = document();
     let text = document.to_text();
+    assert!(text.contains("narrative\n  layer 0: clock/tick, story/prepare\n  layer 1: story/narrator\n"), "{text}");
     assert!(
-        text.contains(
-            "narrative\n  layer 0: clock/tick, story/prepare\n  layer 1: story/narrator\n"
-        ),
+        text.contains("clock/tick -> story/narrator  input-one over world.clock@1  runtimes/narrator/RUNTIME.md:9"),
         "{text}"
     );
-    assert!(text.contains("clock/tick -> story/narrator  input-one over world.clock@1  runtimes/narrator/RUNTIME.md:9"), "{text}");
     let mermaid = document.to_mermaid();
-    assert!(
-        mermaid.starts_with("flowchart LR\n  subgraph narrative[\"narrative\"]\n"),
-        "{mermaid}"
-    );
-    assert_eq!(
-        mermaid
-            .lines()
-            .filter(|line| line.contains("-->") || line.contains("-.->"))
-            .count(),
-        2,
-        "{mermaid}"
-    );
+    assert!(mermaid.starts_with("flowchart LR\n  subgraph narrative[\"narrative\"]\n"), "{mermaid}");
+    assert_eq!(mermaid.lines().filter(|line| line.contains("-->") || line.contains("-.->")).count(), 2, "{mermaid}");
     assert!(mermaid.contains("t0 ==> r0"), "{mermaid}");
     let dot = document.to_dot();
-    assert!(dot.contains("\"story/prepare\" -> \"story/narrator\" [label=\"after runtimes/narrator/RUNTIME.md:6\", style=dotted];"), "{dot}");
+    assert!(
+        dot.contains(
+            "\"story/prepare\" -> \"story/narrator\" [label=\"after runtimes/narrator/RUNTIME.md:6\", style=dotted];"
+        ),
+        "{dot}"
+    );
     assert_eq!(dot.matches('{').count(), dot.matches('}').count());
 }
 
@@ -126,15 +117,9 @@ fn one_runtime_is_explained() {
         ]
     );
     let tick = WhyDocument::of(&handle, "clock/tick").unwrap();
-    assert_eq!(
-        tick.starts,
-        "every turn whose number 3 divides, from turn 2"
-    );
+    assert_eq!(tick.starts, "every turn whose number 3 divides, from turn 2");
     assert_eq!(tick.awaited_by.len(), 1);
-    assert_eq!(
-        WhyDocument::of(&handle, "clock/echo").unwrap().starts,
-        "the event `bell.rung`"
-    );
+    assert_eq!(WhyDocument::of(&handle, "clock/echo").unwrap().starts, "the event `bell.rung`");
     assert!(WhyDocument::of(&handle, "nobody").is_none());
 }
 
@@ -194,23 +179,13 @@ fn editor_schemas_agree_with_the_compiler() {
             })
         };
         if let Some(fields) = &case.fields {
-            let text =
-                format!("---\nid: p\nkind: plugin\ndescription: A package.\n{fields}\n---\n");
+            let text = format!("---\nid: p\nkind: plugin\ndescription: A package.\n{fields}\n---\n");
             let Some(value) = front_matter(&text) else {
                 continue;
             };
             // Which lists are sets differs; a repeated item is compared nowhere.
-            if !case
-                .finds
-                .iter()
-                .any(|find| find.starts_with("duplicate-item"))
-            {
-                assert_eq!(
-                    plugin.is_valid(&value),
-                    !wrong("PLUGIN.md"),
-                    "{}",
-                    case.case
-                );
+            if !case.finds.iter().any(|find| find.starts_with("duplicate-item")) {
+                assert_eq!(plugin.is_valid(&value), !wrong("PLUGIN.md"), "{}", case.case);
                 compared += 1;
             }
         }
@@ -225,12 +200,7 @@ fn editor_schemas_agree_with_the_compiler() {
         let Some(value) = front_matter(&format!("---\n{text}\n---\n")) else {
             continue;
         };
-        assert_eq!(
-            runtime.is_valid(&value),
-            !wrong("runtimes/r/RUNTIME.md"),
-            "{}",
-            case.case
-        );
+        assert_eq!(runtime.is_valid(&value), !wrong("runtimes/r/RUNTIME.md"), "{}", case.case);
         compared += 1;
     }
     assert!(compared > 100, "{compared}");

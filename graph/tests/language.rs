@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use covel_graph::{
     Discovery, Package, Stage, compile_in_memory,
-    fragment::{
-        Cardinality, CompletionMode, Enforce, ManualExecution, PromptPosition, ServiceAccess,
-        TriggerKind,
-    },
+    fragment::{Cardinality, CompletionMode, Enforce, ManualExecution, PromptPosition, ServiceAccess, TriggerKind},
     link,
 };
 use proptest::prelude::*;
@@ -16,22 +13,14 @@ use proptest::prelude::*;
 const FUNCTION: &str = "type: function\nfunction: { handler: ../../server/index.ts }\n";
 
 fn compile(fields: &str, more: &[(&str, &str)]) -> Result<Arc<Package>, Vec<String>> {
-    let root =
-        format!("---\nid: p\nkind: plugin\ndescription: A package.\n{fields}\n---\nRoot body.\n");
-    let mut files = vec![
-        ("PLUGIN.md", root.as_str()),
-        ("server/index.ts", "export default () => {}"),
-        ("any.json", "{}"),
-    ];
+    let root = format!("---\nid: p\nkind: plugin\ndescription: A package.\n{fields}\n---\nRoot body.\n");
+    let mut files =
+        vec![("PLUGIN.md", root.as_str()), ("server/index.ts", "export default () => {}"), ("any.json", "{}")];
     files.extend_from_slice(more);
     let compiled = compile_in_memory(&files, Discovery::Builtin);
     match compiled.package {
         Some(package) if compiled.diagnostics.is_empty() => Ok(package),
-        _ => Err(compiled
-            .diagnostics
-            .iter()
-            .map(|one| format!("{} {}", one.code, one.message))
-            .collect()),
+        _ => Err(compiled.diagnostics.iter().map(|one| format!("{} {}", one.code, one.message)).collect()),
     }
 }
 
@@ -42,32 +31,18 @@ fn runtime(text: &str) -> String {
 #[test]
 fn defaults_are_filled_in() {
     let setup = runtime(&format!("{FUNCTION}schedule: {{ stage: setup }}"));
-    let plain = runtime(&format!(
-        "{FUNCTION}schedule: {{ stage: audit }}\nagent:\nguard:\n"
-    ));
+    let plain = runtime(&format!("{FUNCTION}schedule: {{ stage: audit }}\nagent:\nguard:\n"));
     let job = runtime(&format!(
         "{FUNCTION}schedule: {{ stage: audit, completion: {{ mode: detached }}, manual: {{ execution: background }} }}"
     ));
     let package = compile(
         "",
-        &[
-            ("runtimes/a/RUNTIME.md", &setup),
-            ("runtimes/b/RUNTIME.md", &plain),
-            ("runtimes/c/RUNTIME.md", &job),
-        ],
+        &[("runtimes/a/RUNTIME.md", &setup), ("runtimes/b/RUNTIME.md", &plain), ("runtimes/c/RUNTIME.md", &job)],
     )
     .unwrap();
     let fragment = &package.fragment;
-    assert_eq!(
-        (
-            fragment.version.as_str(),
-            fragment.display_name[0].1.as_str()
-        ),
-        ("0.0.0", "p")
-    );
-    let [a, b, c] = &fragment.runtimes[..] else {
-        panic!()
-    };
+    assert_eq!((fragment.version.as_str(), fragment.display_name[0].1.as_str()), ("0.0.0", "p"));
+    let [a, b, c] = &fragment.runtimes[..] else { panic!() };
     assert_eq!((a.trigger, a.max_trigger_count), (TriggerKind::Auto, 3));
     assert_eq!((b.trigger, b.max_trigger_count), (TriggerKind::Auto, 0));
     assert_eq!(b.function.as_ref().unwrap().timeout_ms, 30_000);
@@ -79,28 +54,14 @@ fn defaults_are_filled_in() {
 /// The static side of COM-5.
 #[test]
 fn a_subagent_is_in_no_stage_and_found_by_contract() {
-    let text = runtime(
-        "type: agent\nschedule: { subagentOnly: true }\nio: { output: { contract: actor@1 } }",
-    );
-    let package = compile(
-        "provides: [actor@1]",
-        &[("runtimes/actor/RUNTIME.md", &text)],
-    )
-    .unwrap();
+    let text = runtime("type: agent\nschedule: { subagentOnly: true }\nio: { output: { contract: actor@1 } }");
+    let package = compile("provides: [actor@1]", &[("runtimes/actor/RUNTIME.md", &text)]).unwrap();
     let linked = link(&[package]).unwrap();
     let plan = linked.handle().unwrap();
     let ix = plan.runtime_by_id("p/actor").unwrap();
     assert!(plan.runtime(ix).subagent_only);
-    assert!(
-        Stage::ALL
-            .iter()
-            .all(|stage| plan.stage_runtimes(*stage).is_empty())
-    );
-    assert_eq!(
-        plan.providers_of(plan.contract_by_id("actor@1").unwrap())
-            .next(),
-        Some(ix)
-    );
+    assert!(Stage::ALL.iter().all(|stage| plan.stage_runtimes(*stage).is_empty()));
+    assert_eq!(plan.providers_of(plan.contract_by_id("actor@1").unwrap()).next(), Some(ix));
 }
 
 #[test]
@@ -119,26 +80,12 @@ fn short_and_long_forms_say_the_same() {
     )
     .unwrap();
     let fragment = &package.fragment;
-    assert_eq!(
-        (
-            fragment.requires[0].contract.as_str(),
-            fragment.optional[0].contract.as_str()
-        ),
-        ("a@1", "b@2")
-    );
+    assert_eq!((fragment.requires[0].contract.as_str(), fragment.optional[0].contract.as_str()), ("a@1", "b@2"));
     assert!(fragment.provides[0].default);
-    let needs = &fragment
-        .runtimes
-        .iter()
-        .find(|one| one.id == "p/r")
-        .unwrap()
-        .needs;
+    let needs = &fragment.runtimes.iter().find(|one| one.id == "p/r").unwrap().needs;
     assert_eq!(needs[0].runtime.as_deref(), Some("p/first"));
     assert_eq!(needs[1].runtime.as_deref(), Some("p/second"));
-    assert_eq!(
-        (needs[2].contract.as_deref(), needs[2].cardinality),
-        (Some("a@1"), Cardinality::All)
-    );
+    assert_eq!((needs[2].contract.as_deref(), needs[2].cardinality), (Some("a@1"), Cardinality::All));
     assert_eq!(needs[0].origin.line, 6);
 }
 
@@ -154,69 +101,35 @@ fn services_and_imports_are_declared() {
     )
     .unwrap();
     let services = &package.fragment.services;
-    assert_eq!(
-        services.iter().filter(|one| one.contract == "a@1").count(),
-        2
-    );
-    assert_eq!(
-        (services[2].access, services[2].model_facing),
-        (ServiceAccess::Write, true)
-    );
-    let imports = &package.fragment.runtimes[0]
-        .agent
-        .as_ref()
-        .unwrap()
-        .services;
-    assert_eq!(
-        (imports[0].tool_name.as_str(), imports[1].tool_name.as_str()),
-        ("inventory-items", "change")
-    );
+    assert_eq!(services.iter().filter(|one| one.contract == "a@1").count(), 2);
+    assert_eq!((services[2].access, services[2].model_facing), (ServiceAccess::Write, true));
+    let imports = &package.fragment.runtimes[0].agent.as_ref().unwrap().services;
+    assert_eq!((imports[0].tool_name.as_str(), imports[1].tool_name.as_str()), ("inventory-items", "change"));
 }
 
 /// The static side of HKS-1.
 #[test]
 fn hooks_default_to_the_middle_group() {
-    let package =
-        compile("entry: server/index.ts\ncontributes: { hooks: [{ event: TurnStop }, { event: TurnStop, enforce: pre }] }", &[])
-            .unwrap();
-    let groups: Vec<Enforce> = package
-        .fragment
-        .hooks
-        .iter()
-        .map(|hook| hook.enforce)
-        .collect();
+    let package = compile(
+        "entry: server/index.ts\ncontributes: { hooks: [{ event: TurnStop }, { event: TurnStop, enforce: pre }] }",
+        &[],
+    )
+    .unwrap();
+    let groups: Vec<Enforce> = package.fragment.hooks.iter().map(|hook| hook.enforce).collect();
     assert_eq!(groups, [Enforce::Normal, Enforce::Pre]);
 }
 
 #[test]
 fn own_tools_go_to_an_inline_agent_and_to_nobody_else_unasked() {
     let tools = |fields: &str, more: &[(&str, &str)]| {
-        let package = compile(
-            &format!("entry: server/index.ts\ncontributes: {{ tools: [a, b] }}\n{fields}"),
-            more,
-        );
-        package.unwrap().fragment.runtimes[0]
-            .agent
-            .as_ref()
-            .unwrap()
-            .plugin_tools
-            .clone()
+        let package = compile(&format!("entry: server/index.ts\ncontributes: {{ tools: [a, b] }}\n{fields}"), more);
+        package.unwrap().fragment.runtimes[0].agent.as_ref().unwrap().plugin_tools.clone()
     };
-    assert_eq!(
-        tools("runtime: { type: agent, schedule: { stage: audit } }", &[]),
-        ["a", "b"]
-    );
-    assert!(tools("runtime: { type: agent, schedule: { stage: audit }, agent: { tools: { plugin: [] } } }", &[]).is_empty());
+    assert_eq!(tools("runtime: { type: agent, schedule: { stage: audit } }", &[]), ["a", "b"]);
     assert!(
-        tools(
-            "",
-            &[(
-                "runtimes/r/RUNTIME.md",
-                &runtime("type: agent\nschedule: { stage: audit }")
-            )]
-        )
-        .is_empty()
+        tools("runtime: { type: agent, schedule: { stage: audit }, agent: { tools: { plugin: [] } } }", &[]).is_empty()
     );
+    assert!(tools("", &[("runtimes/r/RUNTIME.md", &runtime("type: agent\nschedule: { stage: audit }"))]).is_empty());
     let listed = runtime(
         "type: agent\nschedule: { stage: audit }\nagent: { tools: { plugin: [b], builtin: [delegate, emit-event] } }",
     );
@@ -245,43 +158,22 @@ fn translations_are_compiled_in() {
     .unwrap();
     let fragment = &package.fragment;
     let texts = |label: &covel_graph::fragment::Text| -> Vec<String> {
-        label
-            .iter()
-            .map(|(locale, text)| format!("{locale}={text}"))
-            .collect()
+        label.iter().map(|(locale, text)| format!("{locale}={text}")).collect()
     };
     let author = fragment.author.as_ref().unwrap();
     assert_eq!(texts(&author.about), ["en=Someone.", "zh-CN=某人。"]);
     assert_eq!(texts(&author.links[0].label), ["en=Home", "zh-CN=主页"]);
-    assert_eq!(
-        texts(&fragment.events[0].description),
-        ["en=First.", "zh-CN=第一。"]
-    );
-    assert_eq!(
-        texts(&fragment.events[1].description),
-        ["en=Second.", "ja=二番.", "zh-CN=第二。"]
-    );
-    assert_eq!(
-        texts(&fragment.settings[0].options[0].label),
-        ["en=Small", "zh-CN=小"]
-    );
-    assert_eq!(
-        texts(&fragment.runtimes[0].description),
-        ["en=Works.", "zh-CN=工作。"]
-    );
+    assert_eq!(texts(&fragment.events[0].description), ["en=First.", "zh-CN=第一。"]);
+    assert_eq!(texts(&fragment.events[1].description), ["en=Second.", "ja=二番.", "zh-CN=第二。"]);
+    assert_eq!(texts(&fragment.settings[0].options[0].label), ["en=Small", "zh-CN=小"]);
+    assert_eq!(texts(&fragment.runtimes[0].description), ["en=Works.", "zh-CN=工作。"]);
     assert_eq!(fragment.runtimes[0].prompt_zh.as_deref(), Some("正文。"));
     let prompt = &fragment.prompts[0];
     assert_eq!(
         (prompt.position, prompt.depth, prompt.content_zh.as_deref()),
         (PromptPosition::Depth, 3, Some("友善。"))
     );
-    assert_eq!(
-        fragment.messages,
-        [(
-            "zh-CN".to_owned(),
-            vec![("Save".to_owned(), "保存".to_owned())]
-        )]
-    );
+    assert_eq!(fragment.messages, [("zh-CN".to_owned(), vec![("Save".to_owned(), "保存".to_owned())])]);
 }
 
 /// The static side of UIP-1, UIP-5.
@@ -290,23 +182,14 @@ fn panels_are_read_and_webviews_inlined() {
     let package = compile(
         "contributes: { ui: { right: [ui/view.json, ./ui/web.json] } }",
         &[
-            (
-                "ui/view.json",
-                "{\"id\":\"a\",\"view\":{\"type\":\"Text\"}}",
-            ),
-            (
-                "ui/web.json",
-                "{\"webview\":{\"entry\":\"../web/page.html\",\"height\":200}}",
-            ),
+            ("ui/view.json", "{\"id\":\"a\",\"view\":{\"type\":\"Text\"}}"),
+            ("ui/web.json", "{\"webview\":{\"entry\":\"../web/page.html\",\"height\":200}}"),
             ("web/page.html", "<p>hello</p>"),
         ],
     )
     .unwrap();
     let web: serde_json::Value = serde_json::from_str(&package.fragment.ui[1].spec).unwrap();
-    assert_eq!(
-        web,
-        serde_json::json!({"webview": {"height": 200, "html": "<p>hello</p>"}})
-    );
+    assert_eq!(web, serde_json::json!({"webview": {"height": 200, "html": "<p>hello</p>"}}));
     assert_eq!(package.fragment.ui[0].path, "ui/view.json");
 }
 
@@ -318,27 +201,17 @@ fn data_may_be_authored_by_worlds() {
     )
     .unwrap();
     let data = &package.fragment.data[0];
-    assert_eq!(
-        (data.version, data.search_text.as_deref()),
-        (2, Some("name"))
-    );
+    assert_eq!((data.version, data.search_text.as_deref()), (2, Some("name")));
     let authoring = data.authoring.as_ref().unwrap();
     assert_eq!(authoring.example_path.as_deref(), Some("example.json"));
-    assert_eq!(
-        authoring.source.as_ref().unwrap().key.as_deref(),
-        Some("id")
-    );
+    assert_eq!(authoring.source.as_ref().unwrap().key.as_deref(), Some("id"));
     assert_eq!(package.fragment.projections[0].outputs[0].namespace, "cast");
 }
 
 /// Covers: PKG-1
 #[test]
 fn a_package_without_runtimes_is_legal() {
-    let package = compile(
-        "entry: server/index.ts\ncontributes: { hooks: [{ event: TurnStop }] }",
-        &[],
-    )
-    .unwrap();
+    let package = compile("entry: server/index.ts\ncontributes: { hooks: [{ event: TurnStop }] }", &[]).unwrap();
     assert!(package.fragment.runtimes.is_empty());
     assert!(link(&[package]).unwrap().plan.runtimes.is_empty());
 }
@@ -347,10 +220,7 @@ fn a_package_without_runtimes_is_legal() {
 fn linking_says_what_packages_take_for_granted() {
     let provider = compile_in_memory(
         &[
-            (
-                "PLUGIN.md",
-                "---\nid: q\nkind: plugin\ndescription: Q.\nprovides: [a@1, b@1]\n---\n",
-            ),
+            ("PLUGIN.md", "---\nid: q\nkind: plugin\ndescription: Q.\nprovides: [a@1, b@1]\n---\n"),
             (
                 "runtimes/r/RUNTIME.md",
                 "---\ntype: agent\nschedule: { stage: audit }\nio: { output: { contract: b@1 } }\n---\n",
@@ -363,11 +233,8 @@ fn linking_says_what_packages_take_for_granted() {
     ));
     let consumer = compile("optional: [a@1, b@1]", &[("runtimes/r/RUNTIME.md", &text)]).unwrap();
     let linked = link(&[consumer, provider.package.unwrap()]).unwrap();
-    let mut found: Vec<String> = linked
-        .diagnostics
-        .iter()
-        .map(|one| format!("{} {} {}", one.severity_word(), one.code, one.line))
-        .collect();
+    let mut found: Vec<String> =
+        linked.diagnostics.iter().map(|one| format!("{} {} {}", one.severity_word(), one.code, one.line)).collect();
     found.sort();
     assert_eq!(
         found,

@@ -4,14 +4,15 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use covel_graph::{
-    ActivationRequest, Discovery, PlanDigest, PlanHandle, PluginId, activate, compile_in_memory,
-    decode_fragment, encode_fragment, link,
+    ActivationRequest, Discovery, PlanDigest, PlanHandle, PluginId, activate, compile_in_memory, decode_fragment,
+    encode_fragment, link,
 };
 use proptest::prelude::*;
 
 const ROOT: &str = "---\nid: p\nkind: plugin\ndescription: A package.\nprovides: [a@1, { contract: b@2, default: true }]\nrequires: [c@1]\noptional: [d@1]\ncontracts: { a@1: { schema: ./a.json } }\ncontributes:\n  settings:\n    - { key: k, type: slider, label: { en: K, zh: K }, default: 1, min: 0, max: 3 }\n  events: [{ topic: a.b, schema: ./a.json, description: &x It happened. }]\n  data: { notes: { version: 1, schema: ./a.json } }\n---\nBody.\n";
 const RUNTIME: &str = "---\ntype: agent\nschedule: { stage: pre-turn, trigger: { type: scheduled, interval: 2 }, needs: [{ contract: c@1 }], after: [p/r] }\nio:\n  inputs: { i: { from: { contract: d@1, cardinality: all }, select: /a/0, accepts: ../../a.json } }\n  output: { contract: a@1 }\nagent: { tools: { builtin: [emit-event] }, loop: { maxSteps: 3 } }\neffects: { reads: [\"ui:*\"], parallelSafe: true }\n---\nSay it.\n";
-const SCHEMA: &str = r##"{"type":"object","$defs":{"t":{"$ref":"#"}},"properties":{"a":{"items":{"$ref":"#/$defs/t"}}}}"##;
+const SCHEMA: &str =
+    r##"{"type":"object","$defs":{"t":{"$ref":"#"}},"properties":{"a":{"items":{"$ref":"#/$defs/t"}}}}"##;
 
 /// A place, and what to do there: 0 replace, 1 insert, 2 cut, 3 repeat what follows.
 type Mutation = (prop::sample::Index, u8, u8, u8);
@@ -39,9 +40,7 @@ fn text(bytes: &[u8], mutations: &[Mutation]) -> String {
     let signs = b"{}[]:,-&*!|>'\"#%@`~\n \t?0a";
     let chosen: Vec<Mutation> = mutations
         .iter()
-        .map(|(at, what, value, length)| {
-            (*at, *what, signs[*value as usize % signs.len()], *length)
-        })
+        .map(|(at, what, value, length)| (*at, *what, signs[*value as usize % signs.len()], *length))
         .collect();
     String::from_utf8_lossy(&mutated(bytes, &chosen)).into_owned()
 }

@@ -99,21 +99,15 @@ impl Runtime {
     fn manifest(&self, trigger: &str) -> String {
         let mut io = serde_json::Map::new();
         if !self.inputs.is_empty() {
-            let inputs: serde_json::Map<String, Value> = self
-                .inputs
-                .keys()
-                .map(|name| (name.clone(), self.input(name)))
-                .collect();
+            let inputs: serde_json::Map<String, Value> =
+                self.inputs.keys().map(|name| (name.clone(), self.input(name))).collect();
             io.insert("inputs".into(), Value::Object(inputs));
         }
         if let Some(contract) = &self.gives {
             io.insert("output".into(), json!({"contract": contract}));
         }
         if let Some(namespace) = &self.self_data {
-            io.insert(
-                "selfData".into(),
-                json!([{"namespace": namespace, "as": namespace}]),
-            );
+            io.insert("selfData".into(), json!([{"namespace": namespace, "as": namespace}]));
         }
         let mut schedule = json!({
             "needs": self.needs.iter().map(need).collect::<Vec<_>>(),
@@ -126,28 +120,20 @@ impl Runtime {
             schedule["trigger"] = json!({"type": trigger});
         }
         // JSON is YAML, so the whole manifest is one flow map.
-        let manifest = json!({"type": "function", "function": {"handler": "../../handler.js"}, "schedule": schedule, "io": io});
+        let manifest =
+            json!({"type": "function", "function": {"handler": "../../handler.js"}, "schedule": schedule, "io": io});
         format!("---\n{manifest}\n---\n")
     }
 
     fn contracts(&self) -> Vec<String> {
-        let needs = self
-            .needs
-            .iter()
-            .filter_map(|need| need["contract"].as_str());
-        let inputs = self
-            .inputs
-            .values()
-            .filter_map(|input| input["contract"].as_str());
+        let needs = self.needs.iter().filter_map(|need| need["contract"].as_str());
+        let inputs = self.inputs.values().filter_map(|input| input["contract"].as_str());
         needs.chain(inputs).map(str::to_owned).collect()
     }
 
     /// The declaration without the compiler's checks.
     fn unchecked(&self, id: &str) -> RuntimeDecl {
-        let named = |value: &Value| NeedDecl {
-            runtime: value.as_str().map(full),
-            ..NeedDecl::default()
-        };
+        let named = |value: &Value| NeedDecl { runtime: value.as_str().map(full), ..NeedDecl::default() };
         RuntimeDecl {
             id: id.to_owned(),
             stage: covel_graph::Stage::parse(&self.stage),
@@ -173,23 +159,14 @@ impl Case {
         for (name, runtime) in &self.runtimes {
             let id = full(name);
             let (plugin, _) = id.split_once('/').unwrap();
-            packages
-                .entry(plugin.to_owned())
-                .or_default()
-                .push((id.clone(), runtime));
+            packages.entry(plugin.to_owned()).or_default().push((id.clone(), runtime));
         }
         packages
     }
 
     fn files(&self, plugin: &str, runtimes: &[(String, &Runtime)]) -> Vec<(String, String)> {
-        let gives: Vec<&String> = runtimes
-            .iter()
-            .filter_map(|(_, runtime)| runtime.gives.as_ref())
-            .collect();
-        let mut optional: Vec<String> = runtimes
-            .iter()
-            .flat_map(|(_, runtime)| runtime.contracts())
-            .collect();
+        let gives: Vec<&String> = runtimes.iter().filter_map(|(_, runtime)| runtime.gives.as_ref()).collect();
+        let mut optional: Vec<String> = runtimes.iter().flat_map(|(_, runtime)| runtime.contracts()).collect();
         optional.sort();
         optional.dedup();
         let root = json!({
@@ -201,18 +178,12 @@ impl Case {
         });
         let mut files = vec![
             ("PLUGIN.md".to_owned(), format!("---\n{root}\n---\n")),
-            (
-                "handler.js".to_owned(),
-                "export default () => ({ outcome: 'success' })".to_owned(),
-            ),
+            ("handler.js".to_owned(), "export default () => ({ outcome: 'success' })".to_owned()),
             ("any.json".to_owned(), "{}".to_owned()),
         ];
         for (id, runtime) in runtimes {
             let (_, rid) = id.split_once('/').unwrap();
-            files.push((
-                format!("runtimes/{rid}/RUNTIME.md"),
-                runtime.manifest(&self.trigger),
-            ));
+            files.push((format!("runtimes/{rid}/RUNTIME.md"), runtime.manifest(&self.trigger)));
         }
         files
     }
@@ -223,10 +194,7 @@ impl Case {
             if self.unchecked {
                 let fragment = Fragment {
                     plugin_id: plugin.clone(),
-                    runtimes: runtimes
-                        .iter()
-                        .map(|(id, runtime)| runtime.unchecked(id))
-                        .collect(),
+                    runtimes: runtimes.iter().map(|(id, runtime)| runtime.unchecked(id)).collect(),
                     ..Fragment::default()
                 };
                 packages.push(Arc::new(Package {
@@ -239,10 +207,7 @@ impl Case {
                 continue;
             }
             let files = self.files(&plugin, &runtimes);
-            let files: Vec<(&str, &str)> = files
-                .iter()
-                .map(|(path, text)| (path.as_str(), text.as_str()))
-                .collect();
+            let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
             let compiled = compile_in_memory(&files, Discovery::Builtin);
             match compiled.package {
                 Some(package) => packages.push(package),
@@ -263,11 +228,7 @@ impl Case {
             (Ok(_), Some(code)) => return Err(format!("not refused with {code}")),
         };
         let linked = link(&packages).map_err(|error| error.to_string())?;
-        let warned: Vec<&str> = linked
-            .diagnostics
-            .iter()
-            .map(|one| one.code.as_str())
-            .collect();
+        let warned: Vec<&str> = linked.diagnostics.iter().map(|one| one.code.as_str()).collect();
         match &self.warns {
             Some(code) if !warned.contains(&code.as_str()) => {
                 return Err(format!("no {code} among {warned:?}"));
@@ -289,18 +250,9 @@ impl Case {
         };
         let layering = layer(&plan, &members, &bits(&mut self.satisfied.iter()));
         let name = |ix: &covel_graph::RuntimeIx| short(&plan.runtime(*ix).id);
-        let layers: Vec<Vec<String>> = layering
-            .layers
-            .iter()
-            .map(|layer| layer.iter().map(name).collect())
-            .collect();
+        let layers: Vec<Vec<String>> = layering.layers.iter().map(|layer| layer.iter().map(name).collect()).collect();
         let cyclic: Vec<String> = layering.cyclic.iter().map(name).collect();
-        if (&layers, &cyclic)
-            != (
-                self.layers.as_ref().ok_or("no layers stated")?,
-                &self.cyclic,
-            )
-        {
+        if (&layers, &cyclic) != (self.layers.as_ref().ok_or("no layers stated")?, &self.cyclic) {
             return Err(format!("came out as {layers:?}, cyclic {cyclic:?}"));
         }
         Ok(())
@@ -313,12 +265,7 @@ fn every_case_comes_out_as_stated() {
     let text = include_str!("../../tests/cases/schedule.yaml");
     let cases: Vec<Case> = serde_saphyr::from_str(text).unwrap();
     for row in 1..=17 {
-        assert!(
-            cases
-                .iter()
-                .any(|case| case.id.split(' ').next() == Some(&format!("D{row}"))),
-            "no case D{row}"
-        );
+        assert!(cases.iter().any(|case| case.id.split(' ').next() == Some(&format!("D{row}"))), "no case D{row}");
     }
     let mut failed = Vec::new();
     for case in &cases {

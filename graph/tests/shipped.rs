@@ -11,11 +11,7 @@ fn shipped_packages_compile_and_link_without_findings() {
     let dirs = find_packages(&folder).unwrap();
     assert!(dirs.len() >= 5, "{dirs:?}");
     let all = compile_all(&dirs, Discovery::Builtin);
-    let found: Vec<String> = all
-        .iter()
-        .flat_map(|one| &one.diagnostics)
-        .map(ToString::to_string)
-        .collect();
+    let found: Vec<String> = all.iter().flat_map(|one| &one.diagnostics).map(ToString::to_string).collect();
     assert!(found.is_empty(), "{found:#?}");
     let packages: Vec<_> = all.into_iter().map(|one| one.package.unwrap()).collect();
     let linked = link(&packages).unwrap();

@@ -34,22 +34,15 @@ pub struct Shipped {
 /// # Errors
 /// When the folder cannot be written.
 pub fn unpack(data_dir: &Path) -> Result<Shipped, ServerError> {
-    unpack_files(&data_dir.join("packages"), embedded::PACKAGES).map_err(|(path, error)| {
-        ServerError::Unwritable {
-            path,
-            message: error.to_string(),
-        }
-    })
+    unpack_files(&data_dir.join("packages"), embedded::PACKAGES)
+        .map_err(|(path, error)| ServerError::Unwritable { path, message: error.to_string() })
 }
 
 type Failure = (PathBuf, io::Error);
 
 fn unpack_files(parent: &Path, files: &[(&str, &[u8])]) -> Result<Shipped, Failure> {
     let folder = parent.join(digest(files));
-    let shipped = Shipped {
-        plugins: folder.clone(),
-        worlds: folder.join(WORLDS),
-    };
+    let shipped = Shipped { plugins: folder.clone(), worlds: folder.join(WORLDS) };
     if is_whole(&folder, files) {
         return Ok(shipped);
     }
@@ -104,8 +97,8 @@ fn clear(place: &Path) -> io::Result<()> {
 fn is_whole(folder: &Path, files: &[(&str, &[u8])]) -> bool {
     let same = |path: &str, bytes: &[u8]| {
         let target = folder.join(path);
-        let is_file = fs::symlink_metadata(&target)
-            .is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64);
+        let is_file =
+            fs::symlink_metadata(&target).is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64);
         is_file && fs::read(&target).is_ok_and(|found| found == bytes)
     };
     fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir())
@@ -141,17 +134,10 @@ mod tests {
         let shipped = unpack_files(parent.path(), FILES).unwrap();
         let file = shipped.plugins.join("a/PLUGIN.md");
         assert_eq!(fs::read(&file).unwrap(), b"one");
-        assert_eq!(
-            fs::read(shipped.worlds.join("w/world.yaml")).unwrap(),
-            b"two"
-        );
+        assert_eq!(fs::read(shipped.worlds.join("w/world.yaml")).unwrap(), b"two");
         let stamp = fs::metadata(&file).unwrap().modified().unwrap();
         assert_eq!(unpack_files(parent.path(), FILES).unwrap(), shipped);
-        assert_eq!(
-            fs::metadata(&file).unwrap().modified().unwrap(),
-            stamp,
-            "a whole copy is not written again"
-        );
+        assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), stamp, "a whole copy is not written again");
 
         fs::write(&file, "changed").unwrap();
         fs::write(shipped.plugins.join("a/extra.js"), "extra").unwrap();
@@ -194,14 +180,8 @@ mod tests {
             let kind = |path: &Path| fs::symlink_metadata(path).unwrap().file_type();
             assert!(kind(&shipped.plugins).is_dir(), "{number}");
             assert!(kind(&shipped.plugins.join("a")).is_dir(), "{number}");
-            assert!(
-                kind(&shipped.plugins.join("a/PLUGIN.md")).is_file(),
-                "{number}"
-            );
-            assert!(
-                is_whole(&other.plugins, FILES),
-                "{number}: what a link points to stays"
-            );
+            assert!(kind(&shipped.plugins.join("a/PLUGIN.md")).is_file(), "{number}");
+            assert!(is_whole(&other.plugins, FILES), "{number}: what a link points to stays");
         }
     }
 
@@ -209,9 +189,7 @@ mod tests {
     #[test]
     fn no_embedded_path_leaves_its_folder() {
         for (path, _) in embedded::PACKAGES.iter().chain(embedded::PAGE) {
-            let inside = Path::new(path)
-                .components()
-                .all(|part| matches!(part, std::path::Component::Normal(_)));
+            let inside = Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)));
             assert!(inside, "{path}");
         }
     }
@@ -225,20 +203,8 @@ mod tests {
     #[test]
     fn the_page_and_the_packages_are_in_the_binary() {
         assert!(embedded::PAGE.iter().any(|(path, _)| *path == "index.html"));
-        assert!(
-            embedded::PACKAGES
-                .iter()
-                .any(|(path, _)| path.ends_with("PLUGIN.md"))
-        );
-        assert!(
-            embedded::PACKAGES
-                .iter()
-                .any(|(path, _)| path.ends_with("world.yaml"))
-        );
-        assert!(
-            !embedded::PACKAGES
-                .iter()
-                .any(|(path, _)| path.contains("node_modules"))
-        );
+        assert!(embedded::PACKAGES.iter().any(|(path, _)| path.ends_with("PLUGIN.md")));
+        assert!(embedded::PACKAGES.iter().any(|(path, _)| path.ends_with("world.yaml")));
+        assert!(!embedded::PACKAGES.iter().any(|(path, _)| path.contains("node_modules")));
     }
 }

@@ -86,26 +86,12 @@ pub struct Bus {
 impl Bus {
     /// An empty bus; `boot` makes its epochs distinct from those of earlier processes.
     pub fn new(boot: impl Into<String>, limits: BusLimits) -> Arc<Self> {
-        let inner = Inner {
-            rings: HashMap::new(),
-            readers: 0,
-            clock: 0,
-            epochs: 0,
-        };
-        Arc::new(Self {
-            inner: Mutex::new(inner),
-            boot: boot.into(),
-            limits,
-        })
+        let inner = Inner { rings: HashMap::new(), readers: 0, clock: 0, epochs: 0 };
+        Arc::new(Self { inner: Mutex::new(inner), boot: boot.into(), limits })
     }
 
     /// Keeps an event and wakes the session's readers. `render` makes its line from its id.
-    pub fn publish(
-        &self,
-        session: &str,
-        kind: &'static str,
-        render: impl FnOnce(&str, u64) -> String,
-    ) {
+    pub fn publish(&self, session: &str, kind: &'static str, render: impl FnOnce(&str, u64) -> String) {
         let mut inner = self.inner.lock();
         let ring = inner.ring(session, &self.boot);
         let seq = ring.next;
@@ -113,15 +99,8 @@ impl Bus {
         let data = render(&id, seq);
         ring.next += 1;
         ring.bytes += data.len();
-        ring.events.push_back(Arc::new(BusEvent {
-            seq,
-            kind,
-            id,
-            data,
-        }));
-        while ring.events.len() > self.limits.events
-            || (ring.bytes > self.limits.bytes && ring.events.len() > 1)
-        {
+        ring.events.push_back(Arc::new(BusEvent { seq, kind, id, data }));
+        while ring.events.len() > self.limits.events || (ring.bytes > self.limits.bytes && ring.events.len() > 1) {
             if let Some(old) = ring.events.pop_front() {
                 ring.bytes -= old.data.len();
             }
@@ -142,11 +121,7 @@ impl Bus {
     ///
     /// # Errors
     /// When this session or the process has as many readers as it may.
-    pub fn subscribe(
-        self: &Arc<Self>,
-        session: &str,
-        last: Option<&str>,
-    ) -> Result<Subscription, TooManyStreams> {
+    pub fn subscribe(self: &Arc<Self>, session: &str, last: Option<&str>) -> Result<Subscription, TooManyStreams> {
         let mut inner = self.inner.lock();
         if inner.readers >= self.limits.streams {
             return Err(TooManyStreams);
@@ -219,10 +194,7 @@ impl Inner {
     fn evict(&mut self, most: usize) {
         while self.rings.len() > most {
             let idle = self.rings.iter().filter(|(_, ring)| ring.readers == 0);
-            let Some(oldest) = idle
-                .min_by_key(|(_, ring)| ring.touched)
-                .map(|(session, _)| session.clone())
-            else {
+            let Some(oldest) = idle.min_by_key(|(_, ring)| ring.touched).map(|(session, _)| session.clone()) else {
                 return;
             };
             self.rings.remove(&oldest);
@@ -279,40 +251,20 @@ impl Subscription {
 
     fn take(&mut self) -> Taken {
         let inner = self.bus.inner.lock();
-        let Some(ring) = inner
-            .rings
-            .get(&self.session)
-            .filter(|ring| ring.epoch == self.epoch)
-        else {
+        let Some(ring) = inner.rings.get(&self.session).filter(|ring| ring.epoch == self.epoch) else {
             return Taken::Gone;
         };
         // Seen before looking, so that an event published afterwards wakes the reader again.
         self.newest.mark_unchanged();
         let oldest = ring.oldest();
         let latest = ring.next - 1;
-        if let Some(reason) = self
-            .reset
-            .take()
-            .or((self.cursor + 1 < oldest).then_some("gap"))
-        {
+        if let Some(reason) = self.reset.take().or((self.cursor + 1 < oldest).then_some("gap")) {
             self.cursor = latest;
             let cursor = format!("{}:{latest}", ring.epoch);
-            return Taken::Batch(Batch::Reset {
-                reason,
-                epoch: ring.epoch.clone(),
-                oldest,
-                latest,
-                cursor,
-            });
+            return Taken::Batch(Batch::Reset { reason, epoch: ring.epoch.clone(), oldest, latest, cursor });
         }
         let skip = usize::try_from(self.cursor + 1 - oldest).unwrap_or(usize::MAX);
-        let events: Vec<_> = ring
-            .events
-            .iter()
-            .skip(skip)
-            .take(limits::STREAM_BATCH)
-            .cloned()
-            .collect();
+        let events: Vec<_> = ring.events.iter().skip(skip).take(limits::STREAM_BATCH).cloned().collect();
         match events.last() {
             Some(last) => {
                 self.cursor = last.seq;
@@ -332,11 +284,7 @@ enum Taken {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut inner = self.bus.inner.lock();
-        if let Some(ring) = inner
-            .rings
-            .get_mut(&self.session)
-            .filter(|ring| ring.epoch == self.epoch)
-        {
+        if let Some(ring) = inner.rings.get_mut(&self.session).filter(|ring| ring.epoch == self.epoch) {
             ring.readers -= 1;
             inner.readers -= 1;
         }

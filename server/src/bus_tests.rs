@@ -3,13 +3,7 @@ use std::sync::Arc;
 use super::{Batch, Bus, BusLimits, Subscription, TooManyStreams};
 
 fn bus(events: usize, sessions: usize) -> Arc<Bus> {
-    let limits = BusLimits {
-        events,
-        bytes: 1_000,
-        sessions,
-        streams_per_session: 2,
-        streams: 3,
-    };
+    let limits = BusLimits { events, bytes: 1_000, sessions, streams_per_session: 2, streams: 3 };
     Bus::new("boot", limits)
 }
 
@@ -72,18 +66,8 @@ async fn an_id_of_another_epoch_or_a_lost_one_resets() {
     ] {
         let mut reader = bus.subscribe("a", Some(id)).unwrap();
         match reader.next().await {
-            Some(Batch::Reset {
-                reason,
-                oldest,
-                latest,
-                cursor,
-                ..
-            }) => {
-                assert_eq!(
-                    (reason, oldest, latest, cursor.as_str()),
-                    (expected, 3, 4, "boot-1:4"),
-                    "{id}"
-                );
+            Some(Batch::Reset { reason, oldest, latest, cursor, .. }) => {
+                assert_eq!((reason, oldest, latest, cursor.as_str()), (expected, 3, 4, "boot-1:4"), "{id}");
             }
             other => panic!("{id}: {other:?}"),
         }
@@ -101,14 +85,7 @@ async fn a_reader_overtaken_by_the_ring_is_told() {
     for text in ["one", "two", "three"] {
         say(&bus, "a", text);
     }
-    assert!(matches!(
-        reader.next().await,
-        Some(Batch::Reset {
-            reason: "gap",
-            latest: 3,
-            ..
-        })
-    ));
+    assert!(matches!(reader.next().await, Some(Batch::Reset { reason: "gap", latest: 3, .. })));
     say(&bus, "a", "four");
     assert_eq!(texts(&mut reader).await, ["four"]);
 }
@@ -143,10 +120,7 @@ async fn a_removed_session_ends_its_readers_and_frees_their_places() {
     bus.remove("a");
     assert!(reader.next().await.is_none());
     // The old readers' places were given back once, not twice.
-    let _fresh = (
-        bus.subscribe("a", None).unwrap(),
-        bus.subscribe("a", None).unwrap(),
-    );
+    let _fresh = (bus.subscribe("a", None).unwrap(), bus.subscribe("a", None).unwrap());
     drop(reader);
     assert_eq!(bus.subscribe("a", None).err(), Some(TooManyStreams));
 }
@@ -161,11 +135,5 @@ async fn idle_sessions_are_forgotten_oldest_first_and_never_those_with_readers()
     say(&bus, "newest", "newest");
     assert_eq!(texts(&mut reader).await, ["kept"]);
     let mut back = bus.subscribe("idle", Some("boot-2:0")).unwrap();
-    assert!(matches!(
-        back.next().await,
-        Some(Batch::Reset {
-            reason: "epoch-change",
-            ..
-        })
-    ));
+    assert!(matches!(back.next().await, Some(Batch::Reset { reason: "epoch-change", .. })));
 }

@@ -70,11 +70,7 @@ pub struct Config {
 impl Config {
     /// Folders to load from.
     pub fn sources(&self) -> Sources {
-        Sources {
-            plugins: self.plugins.clone(),
-            community: self.community.clone(),
-            worlds: self.worlds.clone(),
-        }
+        Sources { plugins: self.plugins.clone(), community: self.community.clone(), worlds: self.worlds.clone() }
     }
 }
 
@@ -89,11 +85,7 @@ pub fn read(path: &Path) -> Result<Config, ServerError> {
 fn parse(path: &Path, text: &str) -> Result<Config, ServerError> {
     let file: File = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
-        ServerError::Config {
-            path: path.to_owned(),
-            line,
-            message: error.message().to_owned(),
-        }
+        ServerError::Config { path: path.to_owned(), line, message: error.message().to_owned() }
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     // `join` keeps an absolute path as it is.
@@ -110,11 +102,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ServerError> {
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    text.bytes()
-        .take(offset)
-        .filter(|byte| *byte == b'\n')
-        .count()
-        + 1
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
 #[cfg(test)]
@@ -135,13 +123,7 @@ mod tests {
         let config = parse(Path::new("/etc/covel/covel.toml"), text).unwrap();
         assert_eq!(config.bind.to_string(), "0.0.0.0:80");
         assert_eq!(config.data_dir, Some("/etc/covel/data".into()));
-        assert_eq!(
-            config.plugins,
-            [
-                PathBuf::from("/etc/covel/plugins"),
-                PathBuf::from("/opt/more")
-            ]
-        );
+        assert_eq!(config.plugins, [PathBuf::from("/etc/covel/plugins"), PathBuf::from("/opt/more")]);
         assert_eq!(config.llm_toml, Some("/etc/covel/llm.toml".into()));
     }
 
@@ -166,10 +148,7 @@ mod tests {
     fn mistakes_name_line_and_field() {
         let (line, message) = refused("[server]\nbind = \"127.0.0.1:1\"\nprot = 3\n");
         assert_eq!(line, 3);
-        assert!(
-            message.contains("prot") && message.contains("data_dir"),
-            "{message}"
-        );
+        assert!(message.contains("prot") && message.contains("data_dir"), "{message}");
         let (line, message) = refused("[server]\n\nbind = \"nowhere\"\n");
         assert_eq!(line, 3, "{message}");
         let (line, _) = refused("[packages]\nplugins = \"one\"\n");

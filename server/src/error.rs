@@ -65,9 +65,7 @@ pub enum ServerError {
         message: String,
     },
     /// No stored plan has this digest, or several begin with it.
-    #[error(
-        "{count} stored plans have a digest that begins with {wanted:?}; `covel snapshot ls` lists them"
-    )]
+    #[error("{count} stored plans have a digest that begins with {wanted:?}; `covel snapshot ls` lists them")]
     NoSnapshot {
         /// What was asked for.
         wanted: String,
@@ -106,9 +104,7 @@ impl ServerError {
             Self::Unreadable { .. } => "unreadable-input",
             Self::Unwritable { .. } => "unwritable-output",
             Self::NoPackages(_) => "no-packages",
-            Self::Packages(diagnostics) => errors(diagnostics)
-                .next()
-                .map_or("invalid-package", |first| &first.code),
+            Self::Packages(diagnostics) => errors(diagnostics).next().map_or("invalid-package", |first| &first.code),
             Self::Config { .. } => "invalid-config",
             Self::Models { .. } => "invalid-models",
             Self::Script { .. } => "invalid-script",
@@ -125,9 +121,7 @@ impl ServerError {
 }
 
 fn errors(diagnostics: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
-    diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.is_error())
+    diagnostics.iter().filter(|diagnostic| diagnostic.is_error())
 }
 
 fn first(diagnostics: &[Diagnostic]) -> String {
@@ -140,8 +134,5 @@ fn first(diagnostics: &[Diagnostic]) -> String {
         1 => " (and one more error)".to_owned(),
         count => format!(" (and {count} more errors)"),
     };
-    format!(
-        "{}:{}:{}: {}{more}",
-        first.file, first.line, first.column, first.message
-    )
+    format!("{}:{}:{}: {}{more}", first.file, first.line, first.column, first.message)
 }

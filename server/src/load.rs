@@ -14,7 +14,8 @@ use covel_graph::{
 
 use crate::error::ServerError;
 
-const SCENES_HELP: &str = "without it the offline storyteller tells general scenes; the format is in plugins/worlds/README.md";
+const SCENES_HELP: &str =
+    "without it the offline storyteller tells general scenes; the format is in plugins/worlds/README.md";
 
 /// Folders to load from.
 #[derive(Clone, Debug, Default)]
@@ -43,10 +44,7 @@ pub struct Loaded {
 impl Loaded {
     /// Packages without errors.
     pub fn packages(&self) -> Vec<Arc<Package>> {
-        self.compiled
-            .iter()
-            .filter_map(|compiled| compiled.package.clone())
-            .collect()
+        self.compiled.iter().filter_map(|compiled| compiled.package.clone()).collect()
     }
 
     /// Is there an error?
@@ -59,11 +57,7 @@ impl Loaded {
     /// # Errors
     /// [`ServerError::Packages`] with every finding.
     pub fn strict(self) -> Result<Self, ServerError> {
-        if self.has_errors() {
-            Err(ServerError::Packages(self.diagnostics))
-        } else {
-            Ok(self)
-        }
+        if self.has_errors() { Err(ServerError::Packages(self.diagnostics)) } else { Ok(self) }
     }
 
     /// Scene material of the worlds, for the offline storyteller. A world whose material is wrong has none, and a
@@ -109,10 +103,7 @@ impl Loaded {
 /// When a folder cannot be listed or holds nothing of its kind. Errors inside packages are findings, not errors here.
 pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
     let mut loaded = Loaded::default();
-    for (dirs, discovery) in [
-        (&sources.plugins, Discovery::Builtin),
-        (&sources.community, Discovery::Community),
-    ] {
+    for (dirs, discovery) in [(&sources.plugins, Discovery::Builtin), (&sources.community, Discovery::Community)] {
         let mut folders = Vec::new();
         for dir in dirs {
             folders.extend(package_folders(dir)?);
@@ -126,32 +117,19 @@ pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
         }
     }
     // Once more over both kinds: a community package may not take the place of a trusted one.
-    let counted: Vec<usize> = loaded
-        .compiled
-        .iter()
-        .map(|compiled| compiled.diagnostics.len())
-        .collect();
+    let counted: Vec<usize> = loaded.compiled.iter().map(|compiled| compiled.diagnostics.len()).collect();
     refuse_duplicates_once(&mut loaded.compiled, &counted);
     for compiled in &loaded.compiled {
-        loaded.diagnostics.extend(
-            compiled
-                .diagnostics
-                .iter()
-                .map(|found| located(found, &compiled.dir)),
-        );
+        loaded.diagnostics.extend(compiled.diagnostics.iter().map(|found| located(found, &compiled.dir)));
     }
     for dir in &sources.worlds {
         for folder in world_folders(dir)? {
             match read_world(&folder) {
                 Ok(world) => {
-                    loaded
-                        .diagnostics
-                        .extend(world.warnings.iter().map(|found| located(found, &folder)));
+                    loaded.diagnostics.extend(world.warnings.iter().map(|found| located(found, &folder)));
                     add_world(&mut loaded, world);
                 }
-                Err(found) => loaded
-                    .diagnostics
-                    .extend(found.iter().map(|found| located(found, &folder))),
+                Err(found) => loaded.diagnostics.extend(found.iter().map(|found| located(found, &folder))),
             }
         }
     }
@@ -160,10 +138,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
 
 /// [`compile_all`] has compared packages of one kind already; what it found is not found again.
 fn refuse_duplicates_once(all: &mut [Compiled], counted: &[usize]) {
-    let refused: Vec<bool> = all
-        .iter()
-        .map(|compiled| compiled.package.is_none())
-        .collect();
+    let refused: Vec<bool> = all.iter().map(|compiled| compiled.package.is_none()).collect();
     refuse_duplicates(all);
     for ((compiled, refused), count) in all.iter_mut().zip(refused).zip(counted) {
         if refused {
@@ -178,11 +153,7 @@ fn add_world(loaded: &mut Loaded, world: World) {
         Some(earlier) => loaded.diagnostics.push(Diagnostic {
             severity: Severity::Error,
             code: "duplicate-world".to_owned(),
-            message: format!(
-                "the world id `{}` is already taken by {}",
-                world.id,
-                earlier.root.display()
-            ),
+            message: format!("the world id `{}` is already taken by {}", world.id, earlier.root.display()),
             help: Some("give one of them another id".to_owned()),
             plugin_id: None,
             file: world.root.join("world.yaml").display().to_string(),
@@ -197,40 +168,26 @@ fn add_world(loaded: &mut Loaded, world: World) {
 /// Package folders below a folder.
 pub(crate) fn package_folders(dir: &Path) -> Result<Vec<PathBuf>, ServerError> {
     let found = find_packages(dir).map_err(|error| unreadable(dir, &error))?;
-    if found.is_empty() {
-        Err(ServerError::NoPackages(dir.to_owned()))
-    } else {
-        Ok(found)
-    }
+    if found.is_empty() { Err(ServerError::NoPackages(dir.to_owned())) } else { Ok(found) }
 }
 
 fn world_folders(dir: &Path) -> Result<Vec<PathBuf>, ServerError> {
     let found = find_worlds(dir).map_err(|error| unreadable(dir, &error))?;
     if found.is_empty() {
         let message = "it holds no world; a world is a folder with a world.yaml".to_owned();
-        return Err(ServerError::Unreadable {
-            path: dir.to_owned(),
-            message,
-        });
+        return Err(ServerError::Unreadable { path: dir.to_owned(), message });
     }
     Ok(found)
 }
 
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> ServerError {
-    ServerError::Unreadable {
-        path: path.to_owned(),
-        message: error.to_string(),
-    }
+    ServerError::Unreadable { path: path.to_owned(), message: error.to_string() }
 }
 
 /// The finding with the folder before its file name, so that an editor can open it.
 fn located(found: &Diagnostic, dir: &Path) -> Diagnostic {
     let mut found = found.clone();
-    let file = if found.file.is_empty() {
-        dir.to_owned()
-    } else {
-        dir.join(&found.file)
-    };
+    let file = if found.file.is_empty() { dir.to_owned() } else { dir.join(&found.file) };
     found.file = file.display().to_string();
     found
 }
@@ -244,20 +201,11 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ServerError> {
     let limit = crate::limits::MAX_FILE_BYTES;
     let file = std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
     let mut bytes = Vec::new();
-    file.take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(path, &error))?;
-    let refuse = |message: String| ServerError::Unreadable {
-        path: path.to_owned(),
-        message,
-    };
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    let refuse = |message: String| ServerError::Unreadable { path: path.to_owned(), message };
     if bytes.len() as u64 > limit {
         return Err(refuse(format!("it is larger than {limit} bytes")));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        refuse(format!(
-            "it is not UTF-8 at byte {}",
-            error.utf8_error().valid_up_to()
-        ))
-    })
+    String::from_utf8(bytes)
+        .map_err(|error| refuse(format!("it is not UTF-8 at byte {}", error.utf8_error().valid_up_to())))
 }

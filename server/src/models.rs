@@ -3,9 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use covel_exec::ScriptedGateway;
-use covel_gateway::{
-    ConfigError, HttpGateway, HttpOptions, LlmConfig, Surroundings, offline::OfflineGateway,
-};
+use covel_gateway::{ConfigError, HttpGateway, HttpOptions, LlmConfig, Surroundings, offline::OfflineGateway};
 use covel_model::{Gateway, ModelEvent, ModelRequest, ModelStream, SharedGateway};
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -22,10 +20,7 @@ pub fn offline(loaded: &mut Loaded) -> SharedGateway {
 
 /// The offline storyteller at reading speed: it has every word at once, and nobody can watch that.
 pub fn offline_paced(loaded: &mut Loaded, pace: Duration) -> SharedGateway {
-    Arc::new(Paced {
-        inner: OfflineGateway::new(loaded.books()),
-        pace,
-    })
+    Arc::new(Paced { inner: OfflineGateway::new(loaded.books()), pace })
 }
 
 /// Replies from a file: a list, or an object with `llmResponses`.
@@ -33,11 +28,8 @@ pub fn offline_paced(loaded: &mut Loaded, pace: Duration) -> SharedGateway {
 /// # Errors
 /// When it cannot be read or is no such file.
 pub fn scripted(path: &Path) -> Result<SharedGateway, ServerError> {
-    let gateway =
-        ScriptedGateway::parse(&read_text(path)?).map_err(|message| ServerError::Script {
-            path: path.to_owned(),
-            message,
-        })?;
+    let gateway = ScriptedGateway::parse(&read_text(path)?)
+        .map_err(|message| ServerError::Script { path: path.to_owned(), message })?;
     Ok(Arc::new(gateway))
 }
 
@@ -48,21 +40,13 @@ pub fn scripted(path: &Path) -> Result<SharedGateway, ServerError> {
 pub fn configured(path: &Path) -> Result<SharedGateway, ServerError> {
     let variable = |name: &str| std::env::var(name).ok();
     // Whoever starts this program owns this machine, so a model on it is fine.
-    let surroundings = Surroundings {
-        variable: &variable,
-        loopback_allowed: true,
-    };
-    let refuse = |error: &ConfigError| ServerError::Models {
-        path: path.to_owned(),
-        message: error.to_string(),
-    };
+    let surroundings = Surroundings { variable: &variable, loopback_allowed: true };
+    let refuse = |error: &ConfigError| ServerError::Models { path: path.to_owned(), message: error.to_string() };
     let config = LlmConfig::load(path, &surroundings).map_err(|error| refuse(&error))?;
     let problems = config.problems();
     match problems.first() {
         Some(first) if problems.len() == config.slots().len() => return Err(refuse(first)),
-        _ => problems
-            .iter()
-            .for_each(|problem| tracing::warn!("{}: {problem}", path.display())),
+        _ => problems.iter().for_each(|problem| tracing::warn!("{}: {problem}", path.display())),
     }
     Ok(Arc::new(HttpGateway::new(config, HttpOptions::default())))
 }

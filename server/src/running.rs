@@ -54,11 +54,7 @@ impl Running {
         }
         actions.insert(session.to_owned(), action);
         self.count.send_replace(actions.len());
-        Some(RunningGuard {
-            running: Arc::clone(self),
-            session: session.to_owned(),
-            cancel,
-        })
+        Some(RunningGuard { running: Arc::clone(self), session: session.to_owned(), cancel })
     }
 
     /// The running action of a session.

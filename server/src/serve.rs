@@ -35,20 +35,15 @@ use crate::{
 /// # Errors
 /// When none of them is free, or the address is not ours.
 pub async fn listen(address: SocketAddr, tries: u16) -> Result<TcpListener, ServerError> {
-    let refused = |error: io::Error| ServerError::Bind {
-        address: address.to_string(),
-        message: error.to_string(),
-    };
+    let refused = |error: io::Error| ServerError::Bind { address: address.to_string(), message: error.to_string() };
     let mut candidate = address;
     for _ in 0..tries {
         match TcpListener::bind(candidate).await {
             Ok(listener) => return Ok(listener),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                match candidate.port().checked_add(1) {
-                    Some(port) => candidate.set_port(port),
-                    None => return Err(refused(error)),
-                }
-            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => match candidate.port().checked_add(1) {
+                Some(port) => candidate.set_port(port),
+                None => return Err(refused(error)),
+            },
             Err(error) => return Err(refused(error)),
         }
     }
@@ -59,17 +54,10 @@ pub async fn listen(address: SocketAddr, tries: u16) -> Result<TcpListener, Serv
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve(
-    listener: TcpListener,
-    state: AppState,
-    stop: impl Future<Output = ()>,
-) -> io::Result<bool> {
+pub async fn serve(listener: TcpListener, state: AppState, stop: impl Future<Output = ()>) -> io::Result<bool> {
     let router = http::router(state.clone());
     let quiet = CancellationToken::new();
-    let listener = PatientListener {
-        listener,
-        places: Arc::new(Semaphore::new(limits::MAX_CONNECTIONS)),
-    };
+    let listener = PatientListener { listener, places: Arc::new(Semaphore::new(limits::MAX_CONNECTIONS)) };
     let connections = TaskTracker::new();
     let accepting = tokio::spawn(accept(listener, router, quiet.clone(), connections.clone()));
     stop.await;
@@ -90,12 +78,7 @@ pub async fn serve(
     }
 }
 
-async fn accept(
-    mut listener: PatientListener,
-    router: Router,
-    quiet: CancellationToken,
-    connections: TaskTracker,
-) {
+async fn accept(mut listener: PatientListener, router: Router, quiet: CancellationToken, connections: TaskTracker) {
     loop {
         let (stream, _) = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -108,11 +91,7 @@ async fn accept(
 /// Answers the requests of one connection, until it ends or, between two requests, `quiet` is asked for.
 ///
 /// `axum::serve` sets no timer, so a client that sends half a head would hold its place for ever.
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    router: Router,
-    quiet: CancellationToken,
-) {
+async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, quiet: CancellationToken) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEAD_TIMEOUT)
@@ -147,15 +126,7 @@ impl Listener for PatientListener {
         let (stream, address) = Listener::accept(&mut self.listener).await;
         // Frames are small and must not wait for more.
         let _ = stream.set_nodelay(true);
-        (
-            PatientStream {
-                stream,
-                stalled: None,
-                limit: limits::WRITE_TIMEOUT,
-                _place: place,
-            },
-            address,
-        )
+        (PatientStream { stream, stalled: None, limit: limits::WRITE_TIMEOUT, _place: place }, address)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -173,24 +144,15 @@ struct PatientStream<S = TcpStream> {
 }
 
 impl<S> PatientStream<S> {
-    fn watch<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        poll: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+    fn watch<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.stalled = None;
             return poll;
         }
         let limit = self.limit;
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limit)));
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limit)));
         ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "the client does not read",
-        )))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
 }
 
@@ -205,11 +167,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch(context, poll)
     }
@@ -244,22 +202,9 @@ mod tests {
 
     use super::*;
 
-    fn pair(
-        limit: Duration,
-    ) -> (
-        PatientStream<tokio::io::DuplexStream>,
-        tokio::io::DuplexStream,
-    ) {
+    fn pair(limit: Duration) -> (PatientStream<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (near, far) = tokio::io::duplex(16);
-        (
-            PatientStream {
-                stream: near,
-                stalled: None,
-                limit,
-                _place: None,
-            },
-            far,
-        )
+        (PatientStream { stream: near, stalled: None, limit, _place: None }, far)
     }
 
     #[tokio::test(start_paused = true)]
@@ -295,10 +240,7 @@ mod tests {
         // A reset is an end, too.
         let _ = far.read_to_end(&mut answer).await;
         server.await.unwrap();
-        (
-            String::from_utf8_lossy(&answer).into_owned(),
-            started.elapsed(),
-        )
+        (String::from_utf8_lossy(&answer).into_owned(), started.elapsed())
     }
 
     fn slow_route() -> Router {
@@ -313,11 +255,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_sends_half_a_head_or_nothing_is_cut_off_in_time() {
-        for sent in [
-            &b""[..],
-            b"GET / HT",
-            b"GET / HTTP/1.1\r\nhost: localhost\r\nx-a: ",
-        ] {
+        for sent in [&b""[..], b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\nx-a: "] {
             let (answer, took) = listens_after(sent, slow_route()).await;
             assert!(!answer.contains("200"), "{answer}");
             assert_eq!(took.as_secs(), limits::HEAD_TIMEOUT.as_secs());
@@ -328,10 +266,7 @@ mod tests {
     async fn a_kept_connection_is_cut_off_in_time_and_a_slow_answer_is_not() {
         let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
         let (answer, took) = listens_after(request, slow_route()).await;
-        assert!(
-            answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"),
-            "{answer}"
-        );
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
         assert_eq!(took.as_secs(), limits::HEAD_TIMEOUT.as_secs() * 4);
     }
 
@@ -340,10 +275,7 @@ mod tests {
         let long = "a".repeat(limits::MAX_HEAD_BYTES);
         let with = |line: &str| format!("GET / HTTP/1.1\r\nhost: localhost\r\n{line}\r\n");
         for (request, status) in [
-            (
-                format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
-                "414",
-            ),
+            (format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"), "414"),
             (format!("GET /{long}{long}"), "431"),
             (with(&format!("x: {long}{long}\r\n")), "431"),
             (with(&"x: y\r\n".repeat(200)), "431"),
@@ -352,10 +284,7 @@ mod tests {
             ("GET / HTTP/9.9\r\n\r\n".to_owned(), "400"),
         ] {
             let (answer, _) = listens_after(request.as_bytes(), slow_route()).await;
-            assert!(
-                answer.starts_with(&format!("HTTP/1.1 {status}")),
-                "{status}: {answer}"
-            );
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
         }
     }
 
@@ -365,9 +294,6 @@ mod tests {
         let taken = first.local_addr().unwrap();
         let second = listen(taken, limits::PORT_TRIES).await.unwrap();
         assert_ne!(second.local_addr().unwrap(), taken);
-        assert!(matches!(
-            listen(taken, 0).await,
-            Err(ServerError::Bind { .. })
-        ));
+        assert!(matches!(listen(taken, 0).await, Err(ServerError::Bind { .. })));
     }
 }

@@ -119,10 +119,7 @@ pub(crate) fn require_store(dir: &Path) -> Result<(), ServerError> {
     if Store::exists(dir) {
         return Ok(());
     }
-    Err(ServerError::Unreadable {
-        path: dir.to_owned(),
-        message: "it holds no data of sessions".to_owned(),
-    })
+    Err(ServerError::Unreadable { path: dir.to_owned(), message: "it holds no data of sessions".to_owned() })
 }
 
 /// All stored plans, by digest.
@@ -150,13 +147,8 @@ pub fn find(store: &Store, wanted: &str) -> Result<PlanHandle, ServerError> {
     });
     let (digests, bytes) = found.map_err(engine)?;
     match (digests.as_slice(), bytes) {
-        ([digest], Some(bytes)) if wanted.len() >= limits::MIN_DIGEST_PREFIX => {
-            Ok(PlanHandle::open(bytes, digest)?)
-        }
-        _ => Err(ServerError::NoSnapshot {
-            wanted: wanted.to_owned(),
-            count: digests.len(),
-        }),
+        ([digest], Some(bytes)) if wanted.len() >= limits::MIN_DIGEST_PREFIX => Ok(PlanHandle::open(bytes, digest)?),
+        _ => Err(ServerError::NoSnapshot { wanted: wanted.to_owned(), count: digests.len() }),
     }
 }
 
@@ -178,12 +170,8 @@ pub fn remove(store: &Store, waste: &Waste) -> Result<(), ServerError> {
     let digests = |rows: &[FragmentRow]| rows.iter().map(|row| row.digest.clone()).collect();
     let blobs = waste.blobs.iter().map(|blob| blob.digest.clone()).collect();
     in_batches(store, waste.names.clone(), |tx, name| tx.delete_meta(name))?;
-    in_batches(store, plans, |tx, plan| {
-        tx.delete_plan(&PlanDigest::from(plan))
-    })?;
-    in_batches(store, digests(&waste.fragments), |tx, digest| {
-        tx.delete_fragment(digest)
-    })?;
+    in_batches(store, plans, |tx, plan| tx.delete_plan(&PlanDigest::from(plan)))?;
+    in_batches(store, digests(&waste.fragments), |tx, digest| tx.delete_fragment(digest))?;
     in_batches(store, blobs, |tx, digest| tx.delete_blob(digest))
 }
 
@@ -282,18 +270,11 @@ fn plans(reader: &Reader<'_>, uses: &Uses) -> Result<Vec<SnapshotRow>, StoreErro
 
 fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
     let uses = uses(reader)?;
-    let (kept, unused): (Vec<_>, Vec<_>) = plans(reader, &uses)?
-        .into_iter()
-        .partition(|plan| plan.damaged.is_none() && !plan.sessions.is_empty());
+    let (kept, unused): (Vec<_>, Vec<_>) =
+        plans(reader, &uses)?.into_iter().partition(|plan| plan.damaged.is_none() && !plan.sessions.is_empty());
     let stays: BTreeSet<&str> = kept.iter().map(|plan| plan.digest.as_str()).collect();
-    let needed: BTreeSet<&str> = kept
-        .iter()
-        .flat_map(|plan| {
-            plan.packages
-                .iter()
-                .map(|package| package.fragment.as_str())
-        })
-        .collect();
+    let needed: BTreeSet<&str> =
+        kept.iter().flat_map(|plan| plan.packages.iter().map(|package| package.fragment.as_str())).collect();
     // A session whose plan is not there will link one from its packages: every stored version of those stays.
     let orphans: BTreeSet<&str> = uses
         .packages
@@ -307,11 +288,7 @@ fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
         fragments: Vec::new(),
         blobs: Vec::new(),
         bytes: 0,
-        kept: Kept {
-            plans: kept.len(),
-            fragments: 0,
-            blobs: 0,
-        },
+        kept: Kept { plans: kept.len(), fragments: 0, blobs: 0 },
         names: Vec::new(),
     };
     let mut files = BTreeSet::new();
@@ -319,24 +296,17 @@ fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
         let bytes = reader.get_fragment(&digest)?.unwrap_or_default();
         // One that cannot be read helps nobody; without it the package is kept anew when it is next published.
         let fragment = decode_fragment(bytes).ok();
-        let stays = fragment.as_ref().is_some_and(|fragment| {
-            needed.contains(digest.as_str()) || orphans.contains(fragment.plugin_id.as_str())
-        });
+        let stays = fragment
+            .as_ref()
+            .is_some_and(|fragment| needed.contains(digest.as_str()) || orphans.contains(fragment.plugin_id.as_str()));
         match fragment {
             Some(fragment) if stays => {
                 waste.kept.fragments += 1;
                 files.extend(fragment.files.into_iter().map(|file| file.digest));
             }
             fragment => {
-                let (plugin_id, version) = fragment
-                    .map(|fragment| (fragment.plugin_id, fragment.version))
-                    .unzip();
-                waste.fragments.push(FragmentRow {
-                    digest,
-                    bytes: bytes.len() as u64,
-                    plugin_id,
-                    version,
-                });
+                let (plugin_id, version) = fragment.map(|fragment| (fragment.plugin_id, fragment.version)).unzip();
+                waste.fragments.push(FragmentRow { digest, bytes: bytes.len() as u64, plugin_id, version });
             }
         }
     }
@@ -351,11 +321,7 @@ fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
     for name in reader.list_meta()? {
         if name.starts_with(PLAN_NAMES) {
             let plan = reader.get_meta(&name)?;
-            let stays = plan.is_some_and(|plan| {
-                plan.value()
-                    .as_str()
-                    .is_some_and(|plan| stays.contains(plan))
-            });
+            let stays = plan.is_some_and(|plan| plan.value().as_str().is_some_and(|plan| stays.contains(plan)));
             if !stays {
                 waste.names.push(name);
             }
@@ -363,11 +329,7 @@ fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
     }
     waste.plans = unused;
     waste.bytes = waste.plans.iter().map(|plan| plan.bytes).sum::<u64>()
-        + waste
-            .fragments
-            .iter()
-            .map(|fragment| fragment.bytes)
-            .sum::<u64>()
+        + waste.fragments.iter().map(|fragment| fragment.bytes).sum::<u64>()
         + waste.blobs.iter().map(|blob| blob.bytes).sum::<u64>();
     Ok(waste)
 }

@@ -48,17 +48,8 @@ fn a_story_is_played_in_chromium() {
         .arg(&picture)
         .output()
         .unwrap();
-    assert!(
-        run.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&run.stdout),
-        String::from_utf8_lossy(&run.stderr)
-    );
-    assert!(
-        fs::metadata(&picture).unwrap().len() > 10_000,
-        "a picture of the page is at {}",
-        picture.display()
-    );
+    assert!(run.status.success(), "{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(fs::metadata(&picture).unwrap().len() > 10_000, "a picture of the page is at {}", picture.display());
 }
 
 /// The address the server prints when it listens.
@@ -66,11 +57,7 @@ fn address(out: impl std::io::Read) -> String {
     let mut lines = BufReader::new(out);
     let mut text = String::new();
     loop {
-        assert_ne!(
-            lines.read_line(&mut text).unwrap(),
-            0,
-            "the server ended before it listened: {text}"
-        );
+        assert_ne!(lines.read_line(&mut text).unwrap(), 0, "the server ended before it listened: {text}");
         if let Ok(document) = serde_json::from_str::<serde_json::Value>(&text) {
             return document["address"].as_str().unwrap().to_owned();
         }

@@ -22,11 +22,8 @@ use support::{chromium, found, installed, left_out};
 
 /// A plan as `covel plan` prints it.
 fn plan(plugins: &Path) -> PlanDocument {
-    let run = Command::new(env!("CARGO_BIN_EXE_covel"))
-        .args(["plan", "--json", "--plugins"])
-        .arg(plugins)
-        .output()
-        .unwrap();
+    let run =
+        Command::new(env!("CARGO_BIN_EXE_covel")).args(["plan", "--json", "--plugins"]).arg(plugins).output().unwrap();
     assert!(run.status.success());
     serde_json::from_slice(&run.stdout).unwrap()
 }
@@ -60,29 +57,15 @@ fn hostile() -> PlanDocument {
     PlanDocument {
         digest: "0".repeat(64),
         edges: edges.collect(),
-        subscriptions: ids
-            .iter()
-            .map(|id| Subscription {
-                topic: id.clone(),
-                runtime_id: id.clone(),
-            })
-            .collect(),
-        stages: vec![StageView {
-            stage: "post-turn".to_owned(),
-            layers: vec![ids],
-            cyclic: Vec::new(),
-        }],
+        subscriptions: ids.iter().map(|id| Subscription { topic: id.clone(), runtime_id: id.clone() }).collect(),
+        stages: vec![StageView { stage: "post-turn".to_owned(), layers: vec![ids], cyclic: Vec::new() }],
         diagnostics: Vec::new(),
     }
 }
 
 fn documents() -> [PlanDocument; 3] {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    [
-        plan(&here.join("tests/fixtures/plugins")),
-        plan(&here.join("../plugins")),
-        hostile(),
-    ]
+    [plan(&here.join("tests/fixtures/plugins")), plan(&here.join("../plugins")), hostile()]
 }
 
 /// Runtimes and topics, as nodes are named.
@@ -91,24 +74,10 @@ fn names(document: &PlanDocument) -> Vec<String> {
         .stages
         .iter()
         .flat_map(|stage| stage.layers.iter().flatten().chain(&stage.cyclic).cloned())
-        .chain(
-            document
-                .edges
-                .iter()
-                .flat_map(|edge| [edge.from.clone(), edge.to.clone()]),
-        )
-        .chain(
-            document
-                .subscriptions
-                .iter()
-                .map(|one| one.runtime_id.clone()),
-        )
+        .chain(document.edges.iter().flat_map(|edge| [edge.from.clone(), edge.to.clone()]))
+        .chain(document.subscriptions.iter().map(|one| one.runtime_id.clone()))
         .collect();
-    let mut topics: Vec<String> = document
-        .subscriptions
-        .iter()
-        .map(|one| one.topic.clone())
-        .collect();
+    let mut topics: Vec<String> = document.subscriptions.iter().map(|one| one.topic.clone()).collect();
     for all in [&mut runtimes, &mut topics] {
         all.sort();
         all.dedup();
@@ -141,19 +110,12 @@ fn mermaid_draws_every_runtime_and_edge() {
         command.arg(chart);
     }
     let run = command.output().unwrap();
-    assert!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let drawn: Value = serde_json::from_slice(&run.stdout).unwrap();
     for (document, drawn) in documents.iter().zip(drawn.as_array().unwrap()) {
         let sorted = |name: &str| {
             let list = drawn[name].as_array().unwrap();
-            let mut list: Vec<String> = list
-                .iter()
-                .map(|text| text.as_str().unwrap().to_owned())
-                .collect();
+            let mut list: Vec<String> = list.iter().map(|text| text.as_str().unwrap().to_owned()).collect();
             list.sort();
             list.retain(|text| !text.is_empty());
             list
@@ -161,10 +123,7 @@ fn mermaid_draws_every_runtime_and_edge() {
         assert_eq!(sorted("nodes"), names(document));
         assert_eq!(sorted("edges"), edge_labels(document));
         let lines = document.edges.len() + document.subscriptions.len();
-        assert_eq!(
-            drawn["paths"], lines,
-            "a line for each edge and subscription"
-        );
+        assert_eq!(drawn["paths"], lines, "a line for each edge and subscription");
         assert_eq!(drawn["scripts"], 0);
         assert!(sorted("clusters").contains(&"post-turn".to_owned()));
     }
@@ -194,18 +153,11 @@ fn graphviz_draws_every_runtime_and_edge() {
         let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
         let run = child.wait_with_output().unwrap();
         writer.join().unwrap().unwrap();
-        assert!(
-            run.status.success(),
-            "{}",
-            String::from_utf8_lossy(&run.stderr)
-        );
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
         let svg = String::from_utf8(run.stdout).unwrap();
         let count = |class: &str| svg.matches(&format!("class=\"{class}\"")).count();
         assert_eq!(count("node"), names(document).len());
-        assert_eq!(
-            count("edge"),
-            document.edges.len() + document.subscriptions.len()
-        );
+        assert_eq!(count("edge"), document.edges.len() + document.subscriptions.len());
         let seen = texts(&svg);
         for name in names(document).iter().chain(&edge_labels(document)) {
             assert!(seen.contains(name), "{name:?} is not seen in {seen:?}");

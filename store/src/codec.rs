@@ -52,10 +52,7 @@ impl<'a> RecordReader<'a> {
     }
 
     pub(crate) fn number(&mut self) -> Result<u64, StoreError> {
-        let (head, rest) = self
-            .rest
-            .split_first_chunk::<8>()
-            .ok_or_else(|| corrupt(self.table, "cut short"))?;
+        let (head, rest) = self.rest.split_first_chunk::<8>().ok_or_else(|| corrupt(self.table, "cut short"))?;
         self.rest = rest;
         Ok(u64::from_be_bytes(*head))
     }
@@ -70,23 +67,16 @@ impl<'a> RecordReader<'a> {
     }
 
     pub(crate) fn json(self) -> Result<Json, StoreError> {
-        let text =
-            std::str::from_utf8(self.rest).map_err(|_| corrupt(self.table, "JSON is not UTF-8"))?;
+        let text = std::str::from_utf8(self.rest).map_err(|_| corrupt(self.table, "JSON is not UTF-8"))?;
         Ok(Json::trusted(text))
     }
 }
 
 pub(crate) fn corrupt(table: Table, message: impl Into<String>) -> StoreError {
-    StoreError::Corrupt {
-        table: table.name(),
-        message: message.into(),
-    }
+    StoreError::Corrupt { table: table.name(), message: message.into() }
 }
 
 /// A bare number, as counters and indexes hold it.
 pub(crate) fn number(table: Table, bytes: &[u8]) -> Result<u64, StoreError> {
-    bytes
-        .try_into()
-        .map(u64::from_be_bytes)
-        .map_err(|_| corrupt(table, "not a number of eight bytes"))
+    bytes.try_into().map(u64::from_be_bytes).map_err(|_| corrupt(table, "not a number of eight bytes"))
 }

@@ -9,9 +9,7 @@ use std::{
     time::Duration,
 };
 
-use heed::{
-    CommitOrAbort, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn, WithoutTls, types::Bytes,
-};
+use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn, WithoutTls, types::Bytes};
 
 use crate::{
     Durability, StoreOptions,
@@ -45,16 +43,12 @@ impl Environment {
         let map_bytes = options.checked_map_bytes()?;
         let max_map_bytes = options.checked_max_map_bytes()?;
         let max_readers = options.checked_max_readers()?;
-        fs::create_dir_all(path)
-            .map_err(|error| StoreError::from_io("creating the data folder", path, &error))?;
+        fs::create_dir_all(path).map_err(|error| StoreError::from_io("creating the data folder", path, &error))?;
         let lock = lock(path)?;
         let fresh = !path.join(DATA_FILE).exists();
 
         let mut builder = EnvOpenOptions::new().read_txn_without_tls();
-        builder
-            .map_size(map_bytes)
-            .max_readers(max_readers)
-            .max_dbs(Table::COUNT as u32);
+        builder.map_size(map_bytes).max_readers(max_readers).max_dbs(Table::COUNT as u32);
         if options.durability == Durability::NoSync {
             // SAFETY: NO_SYNC risks the file when the system crashes, never memory. It is documented as such.
             unsafe { builder.flags(EnvFlags::NO_SYNC) };
@@ -68,8 +62,7 @@ impl Environment {
             other => StoreError::from_heed("opening the store", path, other),
         })?;
         // A reader of a process that was killed would keep old pages from being reused.
-        env.clear_stale_readers()
-            .map_err(|error| StoreError::from_heed("opening the store", path, error))?;
+        env.clear_stale_readers().map_err(|error| StoreError::from_heed("opening the store", path, error))?;
         if !fresh {
             check_format(&env, path)?;
         }
@@ -80,9 +73,7 @@ impl Environment {
                     let size = env.info().map_size;
                     let larger = size.saturating_mul(2).min(max_map_bytes);
                     if larger <= size {
-                        return Err(StoreError::MapFull {
-                            limit: max_map_bytes,
-                        });
+                        return Err(StoreError::MapFull { limit: max_map_bytes });
                     }
                     // SAFETY: no transaction exists yet: the failed one is gone and nobody else has this handle.
                     unsafe { env.resize(larger) }
@@ -128,26 +119,19 @@ impl Environment {
 
     pub(crate) fn error(&self, during: &'static str, error: heed::Error) -> StoreError {
         match error {
-            heed::Error::Mdb(MdbError::ReadersFull) => StoreError::ReadersFull {
-                limit: self.env.max_readers(),
-            },
+            heed::Error::Mdb(MdbError::ReadersFull) => StoreError::ReadersFull { limit: self.env.max_readers() },
             other => StoreError::from_heed(during, &self.path, other),
         }
     }
 
     /// A read transaction. Everyone but the writer thread enters the gate first.
     pub(crate) fn read_txn(&self) -> Result<RoTxn<'_, WithoutTls>, StoreError> {
-        self.env
-            .read_txn()
-            .map_err(|error| self.error("reading", error))
+        self.env.read_txn().map_err(|error| self.error("reading", error))
     }
 
     /// A read transaction that borrows nothing.
     pub(crate) fn owned_read_txn(&self) -> Result<RoTxn<'static, WithoutTls>, StoreError> {
-        self.env
-            .clone()
-            .static_read_txn()
-            .map_err(|error| self.error("reading", error))
+        self.env.clone().static_read_txn().map_err(|error| self.error("reading", error))
     }
 
     /// Writes an overlay in one transaction and one sync, growing the map as often as needed.
@@ -194,15 +178,11 @@ impl Environment {
         #[cfg(unix)]
         {
             use std::os::unix::fs::FileExt;
-            let probe = self
-                .env
-                .try_clone_inner_file()
-                .map_err(|error| self.error(during, error))
-                .and_then(|file| {
-                    let end = file.metadata().map(|data| data.len());
-                    end.and_then(|end| file.write_all_at(&[0; limits::DISK_PROBE_BYTES], end))
-                        .map_err(|error| StoreError::from_io(during, &self.path, &error))
-                });
+            let probe = self.env.try_clone_inner_file().map_err(|error| self.error(during, error)).and_then(|file| {
+                let end = file.metadata().map(|data| data.len());
+                end.and_then(|end| file.write_all_at(&[0; limits::DISK_PROBE_BYTES], end))
+                    .map_err(|error| StoreError::from_io(during, &self.path, &error))
+            });
             if let Err(full @ StoreError::DiskFull { .. }) = probe {
                 return full;
             }
@@ -213,13 +193,9 @@ impl Environment {
     fn grow(&self, needed: usize) -> Result<(), StoreError> {
         let size = self.map_bytes();
         if size >= self.max_map_bytes {
-            return Err(StoreError::MapFull {
-                limit: self.max_map_bytes,
-            });
+            return Err(StoreError::MapFull { limit: self.max_map_bytes });
         }
-        let wanted = size
-            .saturating_mul(2)
-            .max(size.saturating_add(needed.saturating_mul(2)));
+        let wanted = size.saturating_mul(2).max(size.saturating_add(needed.saturating_mul(2)));
         let larger = round_up(wanted).min(self.max_map_bytes);
         tracing::debug!(from = size, to = larger, "growing the map");
         self.gate
@@ -232,9 +208,7 @@ impl Environment {
                 // LMDB gave up the old mapping before it failed to make the new one: go back, or stop for good.
                 // SAFETY: as above; still inside the gate.
                 if unsafe { self.env.resize(size) }.is_err() {
-                    return Err(StoreError::Broken {
-                        message: format!("the file could not be mapped again: {error}"),
-                    });
+                    return Err(StoreError::Broken { message: format!("the file could not be mapped again: {error}") });
                 }
                 Err(self.error("growing the store", error))
             })?
@@ -247,16 +221,12 @@ impl Environment {
 
     /// Forces written data to disk; only [`Durability::NoSync`] has any left.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
-        self.env
-            .force_sync()
-            .map_err(|error| self.error("syncing", error))
+        self.env.force_sync().map_err(|error| self.error("syncing", error))
     }
 }
 
 pub(crate) fn round_up(bytes: usize) -> usize {
-    bytes
-        .div_ceil(limits::MAP_STEP_BYTES)
-        .saturating_mul(limits::MAP_STEP_BYTES)
+    bytes.div_ceil(limits::MAP_STEP_BYTES).saturating_mul(limits::MAP_STEP_BYTES)
 }
 
 fn lock(path: &Path) -> Result<File, StoreError> {
@@ -270,9 +240,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         .map_err(|error| StoreError::from_io(during, path, &error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
-            path: path.display().to_string(),
-        }),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: path.display().to_string() }),
         Err(TryLockError::Error(error)) => Err(StoreError::from_io(during, path, &error)),
     }
 }
@@ -282,11 +250,7 @@ fn format_key() -> Key {
 }
 
 fn format_error(path: &Path, found: impl Into<String>) -> StoreError {
-    StoreError::Format {
-        path: path.display().to_string(),
-        found: found.into(),
-        supported: FORMAT,
-    }
+    StoreError::Format { path: path.display().to_string(), found: found.into(), supported: FORMAT }
 }
 
 /// Refuses a file written by something else or by another format, before anything is created in it.
@@ -305,11 +269,7 @@ fn check_format(env: &Env<WithoutTls>, path: &Path) -> Result<(), StoreError> {
     let Some(meta) = meta else {
         // A crash between creating the file and the first commit leaves a file without any database.
         let entries = env.unnamed_database_stat().entries;
-        return if entries == 0 {
-            Ok(())
-        } else {
-            Err(format_error(path, "data of another program"))
-        };
+        return if entries == 0 { Ok(()) } else { Err(format_error(path, "data of another program")) };
     };
     match meta.get(&txn, format_key().as_bytes()).map_err(failed)? {
         Some(bytes) if bytes == FORMAT.to_be_bytes() => Ok(()),
@@ -351,10 +311,7 @@ fn sync_folder(path: &Path) -> Result<(), StoreError> {
     if cfg!(unix) {
         sync(path).map_err(|error| StoreError::from_io("syncing the data folder", path, &error))?;
         // The parent may be unreadable to us; then the folder existed before and its name is durable already.
-        if let Some(parent) = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             let _ = sync(parent);
         }
     }

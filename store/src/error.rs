@@ -56,17 +56,13 @@ pub enum StoreError {
         message: String,
     },
     /// The map reached its configured ceiling.
-    #[error(
-        "the store reached its configured size of {limit} bytes; nothing of this commit was kept"
-    )]
+    #[error("the store reached its configured size of {limit} bytes; nothing of this commit was kept")]
     MapFull {
         /// The ceiling in bytes.
         limit: usize,
     },
     /// The map had to grow, but a read transaction stayed open too long.
-    #[error(
-        "the store could not grow because a read stayed open for {waited_ms} ms; nothing of this commit was kept"
-    )]
+    #[error("the store could not grow because a read stayed open for {waited_ms} ms; nothing of this commit was kept")]
     MapBusy {
         /// How long growth waited.
         waited_ms: u64,
@@ -94,9 +90,7 @@ pub enum StoreError {
         limit: usize,
     },
     /// A plugin-data namespace holds its most records.
-    #[error(
-        "namespace {namespace:?} of plugin {plugin} holds {limit} records, the most a namespace may hold"
-    )]
+    #[error("namespace {namespace:?} of plugin {plugin} holds {limit} records, the most a namespace may hold")]
     NamespaceFull {
         /// Plugin.
         plugin: String,
@@ -175,29 +169,18 @@ impl StoreError {
 
     /// Would the same call have a chance later, with nothing changed by the caller?
     pub fn retriable(&self) -> bool {
-        matches!(
-            self,
-            Self::Busy { .. }
-                | Self::MapBusy { .. }
-                | Self::ReadersFull { .. }
-                | Self::DiskFull { .. }
-        )
+        matches!(self, Self::Busy { .. } | Self::MapBusy { .. } | Self::ReadersFull { .. } | Self::DiskFull { .. })
     }
 
     pub(crate) fn from_io(during: &'static str, path: &Path, error: &io::Error) -> Self {
         use io::ErrorKind as Kind;
         let message = error.to_string();
         match error.kind() {
-            Kind::NotADirectory | Kind::AlreadyExists => Self::NotAFolder {
-                path: path.display().to_string(),
-            },
-            Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Self::ReadOnly {
-                path: path.display().to_string(),
-                message,
-            },
-            Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => {
-                Self::DiskFull { message }
+            Kind::NotADirectory | Kind::AlreadyExists => Self::NotAFolder { path: path.display().to_string() },
+            Kind::PermissionDenied | Kind::ReadOnlyFilesystem => {
+                Self::ReadOnly { path: path.display().to_string(), message }
             }
+            Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => Self::DiskFull { message },
             _ => Self::Io { during, message },
         }
     }
@@ -205,25 +188,13 @@ impl StoreError {
     pub(crate) fn from_heed(during: &'static str, path: &Path, error: heed::Error) -> Self {
         match error {
             heed::Error::Io(error) => Self::from_io(during, path, &error),
-            heed::Error::EnvAlreadyOpened => Self::Locked {
-                path: path.display().to_string(),
-            },
-            heed::Error::Mdb(MdbError::Panic) => Self::Broken {
-                message: MdbError::Panic.to_string(),
-            },
+            heed::Error::EnvAlreadyOpened => Self::Locked { path: path.display().to_string() },
+            heed::Error::Mdb(MdbError::Panic) => Self::Broken { message: MdbError::Panic.to_string() },
             heed::Error::Mdb(error @ (MdbError::Corrupted | MdbError::PageNotFound)) => {
-                Self::Corrupt {
-                    table: "the file",
-                    message: error.to_string(),
-                }
+                Self::Corrupt { table: "the file", message: error.to_string() }
             }
-            heed::Error::Mdb(MdbError::TxnFull) => Self::TransactionTooLarge {
-                limit: limits::MAX_TRANSACTION_BYTES,
-            },
-            other => Self::Io {
-                during,
-                message: other.to_string(),
-            },
+            heed::Error::Mdb(MdbError::TxnFull) => Self::TransactionTooLarge { limit: limits::MAX_TRANSACTION_BYTES },
+            other => Self::Io { during, message: other.to_string() },
         }
     }
 }
@@ -250,11 +221,7 @@ impl<E> TransactError<E> {
     {
         match self {
             Self::Refused(error) => error,
-            Self::Panicked(message) => StoreError::Io {
-                during: "a transaction panicked",
-                message,
-            }
-            .into(),
+            Self::Panicked(message) => StoreError::Io { during: "a transaction panicked", message }.into(),
             Self::Store(error) => error.into(),
         }
     }

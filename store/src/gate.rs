@@ -30,9 +30,7 @@ impl Gate {
             self.changed.wait(&mut state);
         }
         if let Some(message) = &state.broken {
-            return Err(StoreError::Broken {
-                message: message.clone(),
-            });
+            return Err(StoreError::Broken { message: message.clone() });
         }
         state.open += 1;
         Ok(())
@@ -47,20 +45,12 @@ impl Gate {
     }
 
     /// Runs `action` while no reader is inside and none can enter, or gives up after about `patience`.
-    pub(crate) fn alone<R>(
-        &self,
-        patience: Duration,
-        action: impl FnOnce() -> R,
-    ) -> Result<R, StoreError> {
+    pub(crate) fn alone<R>(&self, patience: Duration, action: impl FnOnce() -> R) -> Result<R, StoreError> {
         let mut state = self.state.lock();
         let mut waited = Duration::ZERO;
         loop {
             state.growing = true;
-            self.changed.wait_while_for(
-                &mut state,
-                |state| state.open > 0,
-                limits::GROWTH_ROUND.min(patience),
-            );
+            self.changed.wait_while_for(&mut state, |state| state.open > 0, limits::GROWTH_ROUND.min(patience));
             state.growing = false;
             if state.open == 0 {
                 // The lock is held: nobody enters before the action is done.
@@ -71,12 +61,9 @@ impl Gate {
             self.changed.notify_all();
             waited += limits::GROWTH_ROUND + limits::GROWTH_PAUSE;
             if waited >= patience {
-                return Err(StoreError::MapBusy {
-                    waited_ms: patience.as_millis() as u64,
-                });
+                return Err(StoreError::MapBusy { waited_ms: patience.as_millis() as u64 });
             }
-            self.changed
-                .wait_while_for(&mut state, |state| state.open > 0, limits::GROWTH_PAUSE);
+            self.changed.wait_while_for(&mut state, |state| state.open > 0, limits::GROWTH_PAUSE);
         }
     }
 

@@ -23,11 +23,7 @@ pub(crate) struct Key {
 impl Key {
     /// A key that starts with this text.
     pub(crate) fn of(part: &str) -> Self {
-        Self {
-            bytes: Vec::with_capacity(64),
-            exact: true,
-        }
-        .text(part)
+        Self { bytes: Vec::with_capacity(64), exact: true }.text(part)
     }
 
     /// Appends a text part.

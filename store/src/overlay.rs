@@ -33,9 +33,7 @@ pub(crate) struct Mark {
 impl Overlay {
     /// What this overlay says of a key: `None` nothing, `Some(None)` deleted.
     pub(crate) fn get(&self, table: Table, key: &[u8]) -> Option<Option<&[u8]>> {
-        self.tables[table.index()]
-            .get(key)
-            .map(|slot| slot.as_deref())
+        self.tables[table.index()].get(key).map(|slot| slot.as_deref())
     }
 
     pub(crate) fn range<'a>(
@@ -47,10 +45,7 @@ impl Overlay {
         let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(from), Bound::Excluded(to));
         // A BTreeMap panics on an inverted range; such a range is empty here.
         let range = (from < to).then(|| self.tables[table.index()].range::<[u8], _>(bounds));
-        range
-            .into_iter()
-            .flatten()
-            .map(|(key, slot)| (key.as_slice(), slot.as_deref()))
+        range.into_iter().flatten().map(|(key, slot)| (key.as_slice(), slot.as_deref()))
     }
 
     pub(crate) fn set(&mut self, table: Table, key: Vec<u8>, value: Slot) {
@@ -63,10 +58,7 @@ impl Overlay {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            undo: self.undo.len(),
-            bytes: self.bytes,
-        }
+        Mark { undo: self.undo.len(), bytes: self.bytes }
     }
 
     pub(crate) fn roll_back(&mut self, to: Mark) {
@@ -102,9 +94,7 @@ impl Overlay {
     /// Every write, by table, then key.
     pub(crate) fn writes(&self) -> impl Iterator<Item = (Table, &[u8], Option<&[u8]>)> {
         Table::ALL.into_iter().flat_map(move |table| {
-            self.tables[table.index()]
-                .iter()
-                .map(move |(key, slot)| (table, key.as_slice(), slot.as_deref()))
+            self.tables[table.index()].iter().map(move |(key, slot)| (table, key.as_slice(), slot.as_deref()))
         })
     }
 }

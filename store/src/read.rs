@@ -24,11 +24,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(
-        env: &'a Environment,
-        txn: &'a RoTxn<'a>,
-        overlay: Option<&'a Overlay>,
-    ) -> Self {
+    pub(crate) fn new(env: &'a Environment, txn: &'a RoTxn<'a>, overlay: Option<&'a Overlay>) -> Self {
         Self { env, txn, overlay }
     }
 
@@ -40,41 +36,26 @@ impl<'a> Reader<'a> {
         if let Some(slot) = self.overlay.and_then(|overlay| overlay.get(table, key)) {
             return Ok(slot);
         }
-        self.databases()
-            .of(table)
-            .get(self.txn, key)
-            .map_err(|error| self.env.error("reading", error))
+        self.databases().of(table).get(self.txn, key).map_err(|error| self.env.error("reading", error))
     }
 
     /// Rows with `from <= key < to`, ascending.
-    pub(crate) fn range_raw(
-        &self,
-        table: Table,
-        from: &[u8],
-        to: &[u8],
-    ) -> Result<Rows<'a>, StoreError> {
+    pub(crate) fn range_raw(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Rows<'a>, StoreError> {
         let bounds = (Bound::Included(from), Bound::Excluded(to));
         let stored = self.databases().of(table).range(self.txn, &bounds);
         let stored = stored.map_err(|error| self.env.error("reading", error))?;
-        let pending: Option<Pending<'a>> = self
-            .overlay
-            .map(|overlay| Box::new(overlay.range(table, from, to)) as Pending<'a>);
+        let pending: Option<Pending<'a>> =
+            self.overlay.map(|overlay| Box::new(overlay.range(table, from, to)) as Pending<'a>);
         Ok(Rows::new(self.env, Box::new(stored), pending, false))
     }
 
     /// The same rows, descending.
-    pub(crate) fn rev_range_raw(
-        &self,
-        table: Table,
-        from: &[u8],
-        to: &[u8],
-    ) -> Result<Rows<'a>, StoreError> {
+    pub(crate) fn rev_range_raw(&self, table: Table, from: &[u8], to: &[u8]) -> Result<Rows<'a>, StoreError> {
         let bounds = (Bound::Included(from), Bound::Excluded(to));
         let stored = self.databases().of(table).rev_range(self.txn, &bounds);
         let stored = stored.map_err(|error| self.env.error("reading", error))?;
-        let pending: Option<Pending<'a>> = self
-            .overlay
-            .map(|overlay| Box::new(overlay.range(table, from, to).rev()) as Pending<'a>);
+        let pending: Option<Pending<'a>> =
+            self.overlay.map(|overlay| Box::new(overlay.range(table, from, to).rev()) as Pending<'a>);
         Ok(Rows::new(self.env, Box::new(stored), pending, true))
     }
 
@@ -95,24 +76,12 @@ pub(crate) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(
-        env: &'a Environment,
-        stored: Stored<'a>,
-        pending: Option<Pending<'a>>,
-        descending: bool,
-    ) -> Self {
-        Self {
-            env,
-            stored: stored.peekable(),
-            pending: pending.map(Iterator::peekable),
-            descending,
-        }
+    fn new(env: &'a Environment, stored: Stored<'a>, pending: Option<Pending<'a>>, descending: bool) -> Self {
+        Self { env, stored: stored.peekable(), pending: pending.map(Iterator::peekable), descending }
     }
 
     fn next_stored(&mut self) -> Option<<Self as Iterator>::Item> {
-        self.stored
-            .next()
-            .map(|row| row.map_err(|error| self.env.error("reading", error)))
+        self.stored.next().map(|row| row.map_err(|error| self.env.error("reading", error)))
     }
 }
 
@@ -127,11 +96,7 @@ impl<'a> Iterator for Rows<'a> {
             let order = match self.stored.peek() {
                 Some(Ok((stored_key, _))) => {
                     let order = stored_key.cmp(&pending_key);
-                    if self.descending {
-                        order.reverse()
-                    } else {
-                        order
-                    }
+                    if self.descending { order.reverse() } else { order }
                 }
                 Some(Err(_)) => return self.next_stored(),
                 None => std::cmp::Ordering::Greater,

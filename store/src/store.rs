@@ -59,10 +59,7 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// Default options without syncing, for benches and tests.
     pub fn no_sync() -> Self {
-        Self {
-            durability: Durability::NoSync,
-            ..Self::default()
-        }
+        Self { durability: Durability::NoSync, ..Self::default() }
     }
 
     pub(crate) fn checked_map_bytes(&self) -> Result<usize, StoreError> {
@@ -144,19 +141,9 @@ impl Store {
                 let (env, queue, counts) = (env.clone(), queue.clone(), counts.clone());
                 move || writer::run(&env, &queue, &counts)
             })
-            .map_err(|error| {
-                StoreError::from_io("starting the writer thread", path.as_ref(), &error)
-            })?;
+            .map_err(|error| StoreError::from_io("starting the writer thread", path.as_ref(), &error))?;
         let writer_id = writer.thread().id();
-        Ok(Self {
-            inner: Arc::new(Inner {
-                env,
-                queue,
-                counts,
-                writer: Mutex::new(Some(writer)),
-                writer_id,
-            }),
-        })
+        Ok(Self { inner: Arc::new(Inner { env, queue, counts, writer: Mutex::new(Some(writer)), writer_id }) })
     }
 
     /// Is there a store in this folder? Looks, and makes nothing.
@@ -169,10 +156,7 @@ impl Store {
     ///
     /// # Errors
     /// The closure's own; `store-readers-full`, `store-broken`, `store-io`.
-    pub fn read<T, E: From<StoreError>>(
-        &self,
-        body: impl FnOnce(&Reader<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
+    pub fn read<T, E: From<StoreError>>(&self, body: impl FnOnce(&Reader<'_>) -> Result<T, E>) -> Result<T, E> {
         read::read(&self.inner.env, body)
     }
 
@@ -203,14 +187,8 @@ impl Store {
     {
         let (sender, receiver) = oneshot::channel();
         // The caller may have gone; the commit stands all the same.
-        self.inner
-            .queue
-            .push(Transaction::job(body, move |outcome| {
-                drop(sender.send(outcome))
-            }))?;
-        receiver
-            .await
-            .unwrap_or(Err(TransactError::Store(StoreError::Closed)))
+        self.inner.queue.push(Transaction::job(body, move |outcome| drop(sender.send(outcome))))?;
+        receiver.await.unwrap_or(Err(TransactError::Store(StoreError::Closed)))
     }
 
     /// [`Store::transact`] for callers without an async runtime; blocks the thread until the commit is durable.
@@ -229,14 +207,8 @@ impl Store {
             return Err(TransactError::Store(StoreError::Reentrant));
         }
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.inner
-            .queue
-            .push(Transaction::job(body, move |outcome| {
-                drop(sender.send(outcome))
-            }))?;
-        receiver
-            .recv()
-            .unwrap_or(Err(TransactError::Store(StoreError::Closed)))
+        self.inner.queue.push(Transaction::job(body, move |outcome| drop(sender.send(outcome))))?;
+        receiver.recv().unwrap_or(Err(TransactError::Store(StoreError::Closed)))
     }
 
     /// Refuses later transactions and waits until the queued ones are committed. Reading goes on working.
@@ -275,12 +247,7 @@ impl Inner {
             return;
         }
         // Joining under the lock: whoever closes second waits for the drain too.
-        if self
-            .writer
-            .lock()
-            .take()
-            .is_some_and(|writer| writer.join().is_err())
-        {
+        if self.writer.lock().take().is_some_and(|writer| writer.join().is_err()) {
             tracing::error!("the writer thread panicked");
         }
     }

@@ -47,15 +47,8 @@ impl Table {
     ];
 
     /// Tables whose keys start with a session: deleting a session empties its prefix in each.
-    pub(crate) const OF_A_SESSION: [Table; 7] = [
-        Self::Sessions,
-        Self::Turns,
-        Self::TurnIds,
-        Self::Messages,
-        Self::Data,
-        Self::Items,
-        Self::Counters,
-    ];
+    pub(crate) const OF_A_SESSION: [Table; 7] =
+        [Self::Sessions, Self::Turns, Self::TurnIds, Self::Messages, Self::Data, Self::Items, Self::Counters];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {

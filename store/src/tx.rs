@@ -5,8 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use heed::RoTxn;
 
 use crate::{
-    codec, env::Environment, error::StoreError, keys::Key, limits, overlay::Overlay, read::Reader,
-    tables::Table,
+    codec, env::Environment, error::StoreError, keys::Key, limits, overlay::Overlay, read::Reader, tables::Table,
 };
 
 /// A transaction under way. Its reads see the head state, earlier transactions of the same group commit, and its
@@ -24,13 +23,7 @@ pub struct Tx<'t> {
 impl<'t> Tx<'t> {
     pub(crate) fn new(env: &'t Environment, txn: &'t RoTxn<'t>, overlay: &'t mut Overlay) -> Self {
         let written_before = overlay.written();
-        Self {
-            env,
-            txn,
-            overlay,
-            written_before,
-            depth: 0,
-        }
+        Self { env, txn, overlay, written_before, depth: 0 }
     }
 
     /// The view this transaction has, its own writes included.
@@ -42,15 +35,9 @@ impl<'t> Tx<'t> {
     ///
     /// # Errors
     /// The body's own, or `store-savepoint-depth` beyond [`limits::MAX_SAVEPOINT_DEPTH`].
-    pub fn savepoint<T, E: From<StoreError>>(
-        &mut self,
-        body: impl FnOnce(&mut Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+    pub fn savepoint<T, E: From<StoreError>>(&mut self, body: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         if self.depth >= limits::MAX_SAVEPOINT_DEPTH {
-            return Err(StoreError::SavepointDepth {
-                limit: limits::MAX_SAVEPOINT_DEPTH,
-            }
-            .into());
+            return Err(StoreError::SavepointDepth { limit: limits::MAX_SAVEPOINT_DEPTH }.into());
         }
         let mark = self.overlay.mark();
         let depth = self.depth;
@@ -64,12 +51,7 @@ impl<'t> Tx<'t> {
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    pub(crate) fn put_raw(
-        &mut self,
-        table: Table,
-        key: Key,
-        value: Vec<u8>,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn put_raw(&mut self, table: Table, key: Key, value: Vec<u8>) -> Result<(), StoreError> {
         if value.len() > limits::MAX_RECORD_BYTES {
             return Err(StoreError::ValueTooLarge {
                 table: table.name(),
@@ -78,8 +60,7 @@ impl<'t> Tx<'t> {
             });
         }
         self.charge(key.as_bytes().len() + value.len())?;
-        self.overlay
-            .set(table, key.into_bytes(), Some(value.into_boxed_slice()));
+        self.overlay.set(table, key.into_bytes(), Some(value.into_boxed_slice()));
         Ok(())
     }
 
@@ -94,15 +75,9 @@ impl<'t> Tx<'t> {
     }
 
     /// Deletes every row with this prefix. Costs memory for each key until the commit.
-    pub(crate) fn delete_prefix_raw(
-        &mut self,
-        table: Table,
-        prefix: &Key,
-    ) -> Result<usize, StoreError> {
+    pub(crate) fn delete_prefix_raw(&mut self, table: Table, prefix: &Key) -> Result<usize, StoreError> {
         let keys = self.read().prefix_raw(table, prefix)?;
-        let keys = keys
-            .map(|row| row.map(|(key, _)| key.to_vec()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let keys = keys.map(|row| row.map(|(key, _)| key.to_vec())).collect::<Result<Vec<_>, _>>()?;
         for key in &keys {
             self.charge(key.len())?;
             self.overlay.set(table, key.clone(), None);
@@ -113,9 +88,7 @@ impl<'t> Tx<'t> {
     fn charge(&self, bytes: usize) -> Result<(), StoreError> {
         let written = self.overlay.written() - self.written_before;
         if written.saturating_add(bytes) > limits::MAX_TRANSACTION_BYTES {
-            return Err(StoreError::TransactionTooLarge {
-                limit: limits::MAX_TRANSACTION_BYTES,
-            });
+            return Err(StoreError::TransactionTooLarge { limit: limits::MAX_TRANSACTION_BYTES });
         }
         Ok(())
     }
@@ -137,7 +110,6 @@ impl<'t> Tx<'t> {
 
 impl Reader<'_> {
     pub(crate) fn counter(&self, table: Table, key: &Key) -> Result<u64, StoreError> {
-        self.get_raw(table, key.as_bytes())?
-            .map_or(Ok(0), |bytes| codec::number(table, bytes))
+        self.get_raw(table, key.as_bytes())?.map_or(Ok(0), |bytes| codec::number(table, bytes))
     }
 }

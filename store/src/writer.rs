@@ -45,11 +45,7 @@ where
     A: FnOnce(Result<T, TransactError<E>>) + Send + 'static,
 {
     pub(crate) fn job(body: F, answer: A) -> Box<dyn Job> {
-        Box::new(Self {
-            body: Some(body),
-            outcome: None,
-            answer,
-        })
+        Box::new(Self { body: Some(body), outcome: None, answer })
     }
 }
 
@@ -83,8 +79,7 @@ where
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 /// Transactions waiting for the writer thread.
@@ -107,9 +102,7 @@ impl Queue {
             return Err(StoreError::Closed);
         }
         if state.jobs.len() >= limits::MAX_WAITING_TRANSACTIONS {
-            return Err(StoreError::Busy {
-                limit: limits::MAX_WAITING_TRANSACTIONS,
-            });
+            return Err(StoreError::Busy { limit: limits::MAX_WAITING_TRANSACTIONS });
         }
         state.jobs.push_back(job);
         self.arrived.notify_one();
@@ -189,10 +182,7 @@ fn commit_batch(env: &Arc<Environment>, queue: &Queue, counts: &Counts, first: B
     let mut kept = 0;
     let failed = match env.read_txn() {
         Err(error) => {
-            ran.push(Ran {
-                job: first,
-                depends_on_batch: true,
-            });
+            ran.push(Ran { job: first, depends_on_batch: true });
             Some(error)
         }
         Ok(txn) => {
@@ -207,37 +197,22 @@ fn commit_batch(env: &Arc<Environment>, queue: &Queue, counts: &Counts, first: B
                 } else {
                     overlay.roll_back(mark);
                 }
-                ran.push(Ran {
-                    job,
-                    depends_on_batch: keep || saw_pending,
-                });
-                if ran.len() < limits::MAX_BATCH_TRANSACTIONS
-                    && overlay.bytes() < limits::MAX_BATCH_BYTES
-                {
+                ran.push(Ran { job, depends_on_batch: keep || saw_pending });
+                if ran.len() < limits::MAX_BATCH_TRANSACTIONS && overlay.bytes() < limits::MAX_BATCH_BYTES {
                     next = queue.try_next();
                 }
             }
             // The read transaction must end before the flush: the map may have to move.
             drop(txn);
-            if overlay.is_empty() {
-                None
-            } else {
-                flush(env, counts, &overlay).err()
-            }
+            if overlay.is_empty() { None } else { flush(env, counts, &overlay).err() }
         }
     };
     counts.batches.fetch_add(1, Ordering::Relaxed);
-    counts
-        .refused
-        .fetch_add(ran.len() as u64 - kept, Ordering::Relaxed);
+    counts.refused.fetch_add(ran.len() as u64 - kept, Ordering::Relaxed);
     if failed.is_none() {
         counts.commits.fetch_add(kept, Ordering::Relaxed);
     }
-    for Ran {
-        job,
-        depends_on_batch,
-    } in ran
-    {
+    for Ran { job, depends_on_batch } in ran {
         let failed = failed.as_ref().filter(|_| depends_on_batch);
         // What a caller sent may panic when dropped; that must not stop the writer.
         let _ = catch_unwind(AssertUnwindSafe(|| job.answer(failed)));

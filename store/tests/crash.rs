@@ -29,8 +29,7 @@ fn write(tx: &mut Tx<'_>, number: u64, bytes: usize) -> Done {
     tx.put_data(&s, &plugin("p"), "n", &number.to_string(), &value, &at(1))?;
     tx.put_turn(&s, &turn, &Json::trusted(number.to_string()))?;
     tx.put_item(&s, "kind", &number.to_string(), &Json::null())?;
-    tx.append_message(&s, &Json::trusted(number.to_string()))
-        .map(drop)
+    tx.append_message(&s, &Json::trusted(number.to_string())).map(drop)
 }
 
 /// The numbers that are there; fails when one is there in part.
@@ -39,26 +38,14 @@ fn numbers(store: &Store) -> BTreeSet<u64> {
         .read(|r| -> Result<_, StoreError> {
             let s = session("s");
             let data = r.list_data(&s, &plugin("p"), "n")?;
-            let found: BTreeSet<u64> = data
-                .iter()
-                .map(|record| record.key.parse().unwrap())
-                .collect();
+            let found: BTreeSet<u64> = data.iter().map(|record| record.key.parse().unwrap()).collect();
             assert_eq!(r.count_data(&s, &plugin("p"), "n")?, found.len() as u64);
             let turns = r.list_turns(&s, .., 10_000)?;
-            assert_eq!(
-                turns
-                    .iter()
-                    .map(|row| row.id.as_str().parse().unwrap())
-                    .collect::<BTreeSet<u64>>(),
-                found
-            );
+            assert_eq!(turns.iter().map(|row| row.id.as_str().parse().unwrap()).collect::<BTreeSet<u64>>(), found);
             let messages = r.list_messages(&s, .., 10_000)?;
             assert_eq!(messages.len(), found.len());
             assert_eq!(
-                messages
-                    .iter()
-                    .map(|row| row.message.value().as_u64().unwrap())
-                    .collect::<BTreeSet<_>>(),
+                messages.iter().map(|row| row.message.value().as_u64().unwrap()).collect::<BTreeSet<_>>(),
                 found
             );
             assert_eq!(r.list_items(&s, "kind")?.len(), found.len());
@@ -72,10 +59,7 @@ fn victim(test: &str, folder: &Path, first: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]);
     command.env(FOLDER, folder).env(FIRST, first.to_string());
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     command
 }
 
@@ -93,22 +77,13 @@ fn say(line: &str) {
 fn commit_until_killed(folder: &str) {
     let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
     // A tiny map, so that kills also hit while it grows.
-    let store = Store::open(
-        folder,
-        StoreOptions {
-            durability: Default::default(),
-            ..tiny()
-        },
-    )
-    .unwrap();
+    let store = Store::open(folder, StoreOptions { durability: Default::default(), ..tiny() }).unwrap();
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let store = &store;
             scope.spawn(move || {
                 for number in (first + writer..).step_by(WRITERS as usize) {
-                    store
-                        .transact_blocking(move |tx| write(tx, number, 2000))
-                        .unwrap();
+                    store.transact_blocking(move |tx| write(tx, number, 2000)).unwrap();
                     say(&format!("ack {number}"));
                 }
             });
@@ -118,9 +93,7 @@ fn commit_until_killed(folder: &str) {
 
 fn acknowledged(child: &mut Child) -> impl Iterator<Item = u64> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    lines
-        .map_while(Result::ok)
-        .filter_map(|line| line.strip_prefix("ack ")?.parse().ok())
+    lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("ack ")?.parse().ok())
 }
 
 /// Invariant 1: acknowledged means durable and whole; the rest is there whole or not at all.
@@ -134,13 +107,7 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
     let mut unanswered = 0;
     for round in 0..20_u64 {
         let first = round * 10_000;
-        let mut child = victim(
-            "a_killed_process_loses_nothing_it_acknowledged",
-            dir.path(),
-            first,
-        )
-        .spawn()
-        .unwrap();
+        let mut child = victim("a_killed_process_loses_nothing_it_acknowledged", dir.path(), first).spawn().unwrap();
         let mut acks = acknowledged(&mut child);
         // From before the first commit to well into the run; where exactly the kill falls is up to the system.
         let until = (round * 7) % 40;
@@ -155,22 +122,12 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
         let lost: Vec<_> = known.difference(&found).collect();
         assert!(lost.is_empty(), "round {round}: lost {lost:?}");
         let more: Vec<_> = found.difference(&known).copied().collect();
-        assert!(
-            more.len() <= WRITERS as usize,
-            "round {round}: more unanswered commits than writers: {more:?}"
-        );
+        assert!(more.len() <= WRITERS as usize, "round {round}: more unanswered commits than writers: {more:?}");
         unanswered += more.len();
         known.extend(more);
     }
-    assert!(
-        known.len() > 100,
-        "the victims got somewhere: {}",
-        known.len()
-    );
-    eprintln!(
-        "{} commits kept, {unanswered} of them unanswered when killed",
-        known.len()
-    );
+    assert!(known.len() > 100, "the victims got somewhere: {}", known.len());
+    eprintln!("{} commits kept, {unanswered} of them unanswered when killed", known.len());
 }
 
 fn open_and_say(folder: &str) {
@@ -187,18 +144,9 @@ fn a_second_process_is_told_the_folder_is_locked() {
     }
     let dir = tempfile::tempdir().unwrap();
     let code = || {
-        let output = victim(
-            "a_second_process_is_told_the_folder_is_locked",
-            dir.path(),
-            0,
-        )
-        .output()
-        .unwrap();
+        let output = victim("a_second_process_is_told_the_folder_is_locked", dir.path(), 0).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        text.lines()
-            .find_map(|line| line.strip_prefix("code "))
-            .unwrap()
-            .to_owned()
+        text.lines().find_map(|line| line.strip_prefix("code ")).unwrap().to_owned()
     };
     let store = Store::open(dir.path(), StoreOptions::no_sync()).unwrap();
     assert_eq!(code(), "store-locked");
@@ -230,9 +178,7 @@ fn fill_the_disk(folder: &str) {
             let store = &store;
             scope.spawn(move || {
                 let outcome = store.transact_blocking(move |tx| write(tx, 1000 + writer, 200_000));
-                let Err(TransactError::Store(error)) = outcome else {
-                    panic!("{outcome:?}")
-                };
+                let Err(TransactError::Store(error)) = outcome else { panic!("{outcome:?}") };
                 assert_eq!(error.code(), "store-disk-full", "{error}");
             });
         }
@@ -248,37 +194,21 @@ fn a_full_disk_fails_commits_whole_and_reads_go_on() {
         return fill_the_disk(&folder);
     }
     let dir = tempfile::tempdir().unwrap();
-    let inner = victim(
-        "a_full_disk_fails_commits_whole_and_reads_go_on",
-        dir.path(),
-        0,
-    );
+    let inner = victim("a_full_disk_fails_commits_whole_and_reads_go_on", dir.path(), 0);
     // With the signal ignored, a write beyond the limit fails with an error instead of ending the process.
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 4096 && exec \"$0\" \"$@\""]);
     limited.arg(inner.get_program()).args(inner.get_args());
-    limited
-        .env(FOLDER, dir.path())
-        .env(FIRST, "0")
-        .stdin(Stdio::null());
+    limited.env(FOLDER, dir.path()).env(FIRST, "0").stdin(Stdio::null());
     let output = limited.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        text.lines().any(|line| line == "code done"),
-        "{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let known = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("ack ")?.parse().ok())
-        .collect::<BTreeSet<u64>>();
+    assert!(text.lines().any(|line| line == "code done"), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let known = text.lines().filter_map(|line| line.strip_prefix("ack ")?.parse().ok()).collect::<BTreeSet<u64>>();
     assert!(!known.is_empty());
 
     // With room again the same folder goes on.
     let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
     assert_eq!(numbers(&store), known);
-    store
-        .transact_blocking(|tx| write(tx, 5000, 200_000))
-        .unwrap();
+    store.transact_blocking(|tx| write(tx, 5000, 200_000)).unwrap();
     assert!(numbers(&store).contains(&5000));
 }

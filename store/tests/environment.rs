@@ -35,19 +35,10 @@ fn a_folder_is_created_with_its_parents_and_opens_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a/b/store");
     let store = Store::open(&path, StoreOptions::default()).unwrap();
-    store
-        .transact_blocking(|tx| tx.put_session(&session("s"), &json("[1]")))
-        .unwrap();
+    store.transact_blocking(|tx| tx.put_session(&session("s"), &json("[1]"))).unwrap();
     drop(store);
     let store = Store::open(&path, StoreOptions::default()).unwrap();
-    assert_eq!(
-        store
-            .read(|r| r.get_session(&session("s")))
-            .unwrap()
-            .unwrap()
-            .text(),
-        "[1]"
-    );
+    assert_eq!(store.read(|r| r.get_session(&session("s"))).unwrap().unwrap().text(), "[1]");
     assert_eq!(store.path(), path);
 }
 
@@ -78,10 +69,7 @@ fn a_file_is_not_a_folder() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_place_that_cannot_be_written_is_read_only() {
-    assert_eq!(
-        open_code(Path::new("/sys/covel-store-test")),
-        "store-read-only"
-    );
+    assert_eq!(open_code(Path::new("/sys/covel-store-test")), "store-read-only");
 }
 
 #[cfg(unix)]
@@ -94,14 +82,7 @@ fn a_folder_without_write_permission_is_read_only() {
     let code = open_code(dir.path());
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // Permissions do not bind an administrator; then the store opens, and that is right.
-    assert_eq!(
-        code,
-        if privileged {
-            "opened"
-        } else {
-            "store-read-only"
-        }
-    );
+    assert_eq!(code, if privileged { "opened" } else { "store-read-only" });
 }
 
 #[test]
@@ -110,10 +91,7 @@ fn a_file_that_is_no_store_is_refused_and_kept() {
     let text = "not a database. ".repeat(1024);
     fs::write(dir.path().join("data.mdb"), &text).unwrap();
     assert_eq!(open_code(dir.path()), "store-format");
-    assert_eq!(
-        fs::read_to_string(dir.path().join("data.mdb")).unwrap(),
-        text
-    );
+    assert_eq!(fs::read_to_string(dir.path().join("data.mdb")).unwrap(), text);
 }
 
 #[test]
@@ -127,22 +105,10 @@ fn an_empty_file_left_by_a_crash_is_a_new_store() {
 fn options_out_of_range_name_what_is_accepted() {
     let dir = tempfile::tempdir().unwrap();
     for options in [
-        StoreOptions {
-            max_map_size: 4096,
-            ..StoreOptions::no_sync()
-        },
-        StoreOptions {
-            max_map_size: usize::MAX,
-            ..StoreOptions::no_sync()
-        },
-        StoreOptions {
-            max_readers: 0,
-            ..StoreOptions::no_sync()
-        },
-        StoreOptions {
-            max_readers: u32::MAX,
-            ..StoreOptions::no_sync()
-        },
+        StoreOptions { max_map_size: 4096, ..StoreOptions::no_sync() },
+        StoreOptions { max_map_size: usize::MAX, ..StoreOptions::no_sync() },
+        StoreOptions { max_readers: 0, ..StoreOptions::no_sync() },
+        StoreOptions { max_readers: u32::MAX, ..StoreOptions::no_sync() },
     ] {
         let error = Store::open(dir.path(), options).err().unwrap();
         assert_eq!(error.code(), "store-options");
@@ -153,12 +119,7 @@ fn options_out_of_range_name_what_is_accepted() {
 }
 
 fn payload(number: usize) -> Json {
-    Json::trusted(format!(
-        "\"{}\"",
-        char::from(b'a' + (number % 26) as u8)
-            .to_string()
-            .repeat(20_000)
-    ))
+    Json::trusted(format!("\"{}\"", char::from(b'a' + (number % 26) as u8).to_string().repeat(20_000)))
 }
 
 /// Invariant 9: the map grows under load without a failed commit, and no reader sees it happen.
@@ -176,9 +137,7 @@ fn the_map_grows_under_readers_without_a_failed_commit() {
                 let check = |r: covel_store::Reader<'_>| -> Result<u64, StoreError> {
                     let count = r.count_data(&s, &p, "n")?;
                     if let Some(last) = count.checked_sub(1) {
-                        let record = r
-                            .get_data(&s, &p, "n", &last.to_string())?
-                            .expect("counted, so there");
+                        let record = r.get_data(&s, &p, "n", &last.to_string())?.expect("counted, so there");
                         assert_eq!(record.value, payload(last as usize));
                         assert_eq!(r.last_messages(&s, .., 1)?[0].order, count);
                     }
@@ -216,41 +175,25 @@ fn the_map_grows_under_readers_without_a_failed_commit() {
     drop(store);
     // Opening with a map smaller than the file is no trouble either.
     let store = Store::open(dir.path(), tiny()).unwrap();
-    store
-        .transact_blocking(|tx| tx.put_blob("b", &vec![7; 30_000_000]))
-        .unwrap();
-    let count = store
-        .read(|r| r.count_data(&session("s"), &plugin("p"), "n"))
-        .unwrap();
+    store.transact_blocking(|tx| tx.put_blob("b", &vec![7; 30_000_000])).unwrap();
+    let count = store.read(|r| r.count_data(&session("s"), &plugin("p"), "n")).unwrap();
     assert_eq!(count, RECORDS as u64);
 }
 
 #[test]
 fn a_full_map_refuses_the_commit_whole_and_the_store_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let options = StoreOptions {
-        max_map_size: 4 * 1024 * 1024,
-        ..tiny()
-    };
+    let options = StoreOptions { max_map_size: 4 * 1024 * 1024, ..tiny() };
     let store = Store::open(dir.path(), options).unwrap();
-    store
-        .transact_blocking(|tx| tx.put_blob("small", b"1"))
-        .unwrap();
+    store.transact_blocking(|tx| tx.put_blob("small", b"1")).unwrap();
     let refused = store
         .transact_blocking(|tx| {
             tx.put_session(&session("s"), &json("{}"))?;
             tx.put_blob("large", &vec![7; 8 * 1024 * 1024])
         })
         .unwrap_err();
-    let TransactError::Store(error) = refused else {
-        panic!("{refused:?}")
-    };
-    assert_eq!(
-        error,
-        StoreError::MapFull {
-            limit: 4 * 1024 * 1024
-        }
-    );
+    let TransactError::Store(error) = refused else { panic!("{refused:?}") };
+    assert_eq!(error, StoreError::MapFull { limit: 4 * 1024 * 1024 });
     store
         .read(|r| -> Done {
             assert!(!r.has_session(&session("s"))?);
@@ -259,28 +202,18 @@ fn a_full_map_refuses_the_commit_whole_and_the_store_goes_on() {
             Ok(())
         })
         .unwrap();
-    store
-        .transact_blocking(|tx| tx.put_blob("small 2", b"2"))
-        .unwrap();
+    store.transact_blocking(|tx| tx.put_blob("small 2", b"2")).unwrap();
 }
 
 #[test]
 fn a_read_left_open_fails_growth_in_bounded_time_and_only_until_it_ends() {
     let dir = tempfile::tempdir().unwrap();
-    let options = StoreOptions {
-        growth_patience: Duration::from_millis(1),
-        ..tiny()
-    };
+    let options = StoreOptions { growth_patience: Duration::from_millis(1), ..tiny() };
     let store = Store::open(dir.path(), options).unwrap();
-    let grow = |name: &'static str| {
-        store.transact_blocking(move |tx| tx.put_blob(name, &vec![7; 4 * 1024 * 1024]))
-    };
+    let grow = |name: &'static str| store.transact_blocking(move |tx| tx.put_blob(name, &vec![7; 4 * 1024 * 1024]));
     let snapshot = store.snapshot().unwrap();
     let refused = grow("first").unwrap_err();
-    assert_eq!(
-        refused,
-        TransactError::Store(StoreError::MapBusy { waited_ms: 1 })
-    );
+    assert_eq!(refused, TransactError::Store(StoreError::MapBusy { waited_ms: 1 }));
     assert_eq!(snapshot.read().get_blob("first").unwrap(), None);
     drop(snapshot);
     grow("second").unwrap();
@@ -311,14 +244,7 @@ fn nested_reads_do_not_deadlock_with_growth() {
 #[test]
 fn too_many_reads_are_refused_and_recover() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(
-        dir.path(),
-        StoreOptions {
-            max_readers: 4,
-            ..StoreOptions::no_sync()
-        },
-    )
-    .unwrap();
+    let store = Store::open(dir.path(), StoreOptions { max_readers: 4, ..StoreOptions::no_sync() }).unwrap();
     let mut open = Vec::new();
     let refused = loop {
         match store.snapshot() {
@@ -327,10 +253,7 @@ fn too_many_reads_are_refused_and_recover() {
         }
         assert!(open.len() <= 1000);
     };
-    assert!(
-        matches!(refused, StoreError::ReadersFull { .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, StoreError::ReadersFull { .. }), "{refused:?}");
     assert!(open.len() >= 4);
     open.clear();
     store.snapshot().unwrap();

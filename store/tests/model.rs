@@ -13,32 +13,12 @@ const SESSIONS: [&str; 2] = ["s", "s\0"];
 
 #[derive(Clone, Debug)]
 enum Op {
-    Put {
-        session: usize,
-        namespace: usize,
-        key: usize,
-        value: u8,
-    },
-    Delete {
-        session: usize,
-        namespace: usize,
-        key: usize,
-    },
-    Append {
-        session: usize,
-        value: u8,
-    },
-    DeleteMessage {
-        session: usize,
-        order: u64,
-    },
-    DeleteSession {
-        session: usize,
-    },
-    Savepoint {
-        ops: Vec<Op>,
-        fails: bool,
-    },
+    Put { session: usize, namespace: usize, key: usize, value: u8 },
+    Delete { session: usize, namespace: usize, key: usize },
+    Append { session: usize, value: u8 },
+    DeleteMessage { session: usize, order: u64 },
+    DeleteSession { session: usize },
+    Savepoint { ops: Vec<Op>, fails: bool },
     Check,
 }
 
@@ -71,50 +51,28 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Check),
     ];
     leaf.prop_recursive(3, 24, 6, |inner| {
-        (prop::collection::vec(inner, 0..6), any::<bool>())
-            .prop_map(|(ops, fails)| Op::Savepoint { ops, fails })
+        (prop::collection::vec(inner, 0..6), any::<bool>()).prop_map(|(ops, fails)| Op::Savepoint { ops, fails })
     })
 }
 
 fn apply(models: &mut Models, op: &Op) {
     match op {
-        Op::Put {
-            session,
-            namespace,
-            key,
-            value,
-        } => {
+        Op::Put { session, namespace, key, value } => {
             let records = &mut models[*session].records;
-            match records
-                .iter_mut()
-                .find(|record| (record.namespace, record.key) == (*namespace, *key))
-            {
+            match records.iter_mut().find(|record| (record.namespace, record.key) == (*namespace, *key)) {
                 Some(record) => (record.value, record.version) = (*value, record.version + 1),
-                None => records.push(Record {
-                    namespace: *namespace,
-                    key: *key,
-                    value: *value,
-                    version: 1,
-                }),
+                None => records.push(Record { namespace: *namespace, key: *key, value: *value, version: 1 }),
             }
         }
-        Op::Delete {
-            session,
-            namespace,
-            key,
-        } => {
-            models[*session]
-                .records
-                .retain(|record| (record.namespace, record.key) != (*namespace, *key));
+        Op::Delete { session, namespace, key } => {
+            models[*session].records.retain(|record| (record.namespace, record.key) != (*namespace, *key));
         }
         Op::Append { session, value } => {
             let model = &mut models[*session];
             model.appended += 1;
             model.messages.push((model.appended, *value));
         }
-        Op::DeleteMessage { session, order } => models[*session]
-            .messages
-            .retain(|(found, _)| found != order),
+        Op::DeleteMessage { session, order } => models[*session].messages.retain(|(found, _)| found != order),
         Op::DeleteSession { session } => models[*session] = Model::default(),
         Op::Savepoint { ops, fails } => {
             let before = models.clone();
@@ -130,26 +88,12 @@ fn apply(models: &mut Models, op: &Op) {
 fn run(tx: &mut Tx<'_>, models: &mut Models, op: &Op) -> Result<(), StoreError> {
     let p = plugin("p");
     match op {
-        Op::Put {
-            session: s,
-            namespace,
-            key,
-            value,
-        } => {
+        Op::Put { session: s, namespace, key, value } => {
             let (s, value) = (session(SESSIONS[*s]), json(&value.to_string()));
             tx.put_data(&s, &p, NAMESPACES[*namespace], KEYS[*key], &value, &at(1))?;
         }
-        Op::Delete {
-            session: s,
-            namespace,
-            key,
-        } => {
-            tx.delete_data(
-                &session(SESSIONS[*s]),
-                &p,
-                NAMESPACES[*namespace],
-                KEYS[*key],
-            )?;
+        Op::Delete { session: s, namespace, key } => {
+            tx.delete_data(&session(SESSIONS[*s]), &p, NAMESPACES[*namespace], KEYS[*key])?;
         }
         Op::Append { session: s, value } => {
             tx.append_message(&session(SESSIONS[*s]), &json(&value.to_string()))?;
@@ -164,11 +108,7 @@ fn run(tx: &mut Tx<'_>, models: &mut Models, op: &Op) -> Result<(), StoreError> 
             let mut inside = models.clone();
             let outcome = tx.savepoint(|tx| {
                 ops.iter().try_for_each(|op| run(tx, &mut inside, op))?;
-                if *fails {
-                    Err(StoreError::Closed)
-                } else {
-                    Ok(())
-                }
+                if *fails { Err(StoreError::Closed) } else { Ok(()) }
             });
             assert_eq!(outcome.is_err(), *fails);
         }
@@ -182,55 +122,30 @@ fn check(r: Reader<'_>, models: &Models) -> Result<(), StoreError> {
     let p = plugin("p");
     for (s, model) in SESSIONS.iter().map(|s| session(s)).zip(models) {
         for (index, namespace) in NAMESPACES.iter().enumerate() {
-            let expected: Vec<_> = model
-                .records
-                .iter()
-                .filter(|record| record.namespace == index)
-                .collect();
+            let expected: Vec<_> = model.records.iter().filter(|record| record.namespace == index).collect();
             let found = r.list_data(&s, &p, namespace)?;
             assert_eq!(r.count_data(&s, &p, namespace)?, expected.len() as u64);
             let found: Vec<_> = found
                 .iter()
-                .map(|record| {
-                    (
-                        record.key.as_str(),
-                        record.value.text().to_owned(),
-                        record.version,
-                    )
-                })
+                .map(|record| (record.key.as_str(), record.value.text().to_owned(), record.version))
                 .collect();
-            let expected: Vec<_> = expected
-                .iter()
-                .map(|record| (KEYS[record.key], record.value.to_string(), record.version))
-                .collect();
+            let expected: Vec<_> =
+                expected.iter().map(|record| (KEYS[record.key], record.value.to_string(), record.version)).collect();
             assert_eq!(found, expected);
             for (index, key) in KEYS.iter().enumerate() {
                 let record = r.get_data(&s, &p, namespace, key)?;
-                let version = expected
-                    .iter()
-                    .find(|(found, ..)| found == key)
-                    .map(|(.., version)| *version);
+                let version = expected.iter().find(|(found, ..)| found == key).map(|(.., version)| *version);
                 assert_eq!(record.map(|record| record.version), version, "key {index}");
             }
         }
-        let expected: Vec<_> = (0..NAMESPACES.len())
-            .filter(|index| model.records.iter().any(|r| r.namespace == *index))
-            .collect();
-        let expected: Vec<_> = expected
-            .into_iter()
-            .map(|index| NAMESPACES[index])
-            .collect();
+        let expected: Vec<_> =
+            (0..NAMESPACES.len()).filter(|index| model.records.iter().any(|r| r.namespace == *index)).collect();
+        let expected: Vec<_> = expected.into_iter().map(|index| NAMESPACES[index]).collect();
         assert_eq!(r.list_namespaces(&s, &p)?, expected);
         let numbers = |rows: Vec<covel_store::MessageRow>| -> Vec<(u64, String)> {
-            rows.iter()
-                .map(|row| (row.order, row.message.text().to_owned()))
-                .collect()
+            rows.iter().map(|row| (row.order, row.message.text().to_owned())).collect()
         };
-        let expected: Vec<_> = model
-            .messages
-            .iter()
-            .map(|(order, value)| (*order, value.to_string()))
-            .collect();
+        let expected: Vec<_> = model.messages.iter().map(|(order, value)| (*order, value.to_string())).collect();
         assert_eq!(numbers(r.list_messages(&s, .., 1000)?), expected);
         let last = expected.len().saturating_sub(2);
         assert_eq!(numbers(r.last_messages(&s, .., 2)?), expected[last..]);

@@ -59,69 +59,20 @@ fn a_record_created_again_is_told_from_the_first() {
 fn data_lists_in_creation_order_whatever_the_keys() {
     let (store, _dir) = store();
     let (s, p) = (session("s"), plugin("p"));
-    let keys = [
-        "z",
-        "a",
-        "m",
-        "",
-        "\0",
-        "__proto__",
-        "constructor",
-        "10",
-        "9",
-        "é",
-        "a\0b",
-    ];
+    let keys = ["z", "a", "m", "", "\0", "__proto__", "constructor", "10", "9", "é", "a\0b"];
     let write = move |tx: &mut Tx<'_>, keys: &[&str], second: u32| -> Done {
         for key in keys {
-            tx.put_data(
-                &session("s"),
-                &plugin("p"),
-                "n",
-                key,
-                &json("0"),
-                &at(second),
-            )?;
+            tx.put_data(&session("s"), &plugin("p"), "n", key, &json("0"), &at(second))?;
         }
         // Neighbours that must not show.
-        tx.put_data(
-            &session("s"),
-            &plugin("p"),
-            "n\0",
-            "x",
-            &json("0"),
-            &at(second),
-        )?;
-        tx.put_data(
-            &session("s"),
-            &plugin("p"),
-            "",
-            "x",
-            &json("0"),
-            &at(second),
-        )?;
-        tx.put_data(
-            &session("s"),
-            &plugin("pp"),
-            "n",
-            "x",
-            &json("0"),
-            &at(second),
-        )?;
-        tx.put_data(
-            &session("ss"),
-            &plugin("p"),
-            "n",
-            "x",
-            &json("0"),
-            &at(second),
-        )?;
+        tx.put_data(&session("s"), &plugin("p"), "n\0", "x", &json("0"), &at(second))?;
+        tx.put_data(&session("s"), &plugin("p"), "", "x", &json("0"), &at(second))?;
+        tx.put_data(&session("s"), &plugin("pp"), "n", "x", &json("0"), &at(second))?;
+        tx.put_data(&session("ss"), &plugin("p"), "n", "x", &json("0"), &at(second))?;
         Ok(())
     };
     // Half committed, half pending: the pending half is merged in place.
-    store
-        .transact_blocking(move |tx| write(tx, &keys[..5], 1))
-        .unwrap();
+    store.transact_blocking(move |tx| write(tx, &keys[..5], 1)).unwrap();
     store
         .transact_blocking(move |tx| -> Done {
             write(tx, &keys[5..], 2)?;
@@ -129,12 +80,7 @@ fn data_lists_in_creation_order_whatever_the_keys() {
             tx.delete_data(&session("s"), &plugin("p"), "n", "m")?;
             let seen = tx.read().list_data(&session("s"), &plugin("p"), "n")?;
             let expected: Vec<_> = keys.into_iter().filter(|key| *key != "m").collect();
-            assert_eq!(
-                seen.iter()
-                    .map(|record| record.key.as_str())
-                    .collect::<Vec<_>>(),
-                expected
-            );
+            assert_eq!(seen.iter().map(|record| record.key.as_str()).collect::<Vec<_>>(), expected);
             Ok(())
         })
         .unwrap();
@@ -142,23 +88,12 @@ fn data_lists_in_creation_order_whatever_the_keys() {
         .read(|r| -> Done {
             let seen = r.list_data(&s, &p, "n")?;
             let expected: Vec<_> = keys.into_iter().filter(|key| *key != "m").collect();
-            assert_eq!(
-                seen.iter()
-                    .map(|record| record.key.as_str())
-                    .collect::<Vec<_>>(),
-                expected
-            );
+            assert_eq!(seen.iter().map(|record| record.key.as_str()).collect::<Vec<_>>(), expected);
             assert_eq!(r.count_data(&s, &p, "n")?, expected.len() as u64);
             assert_eq!(r.list_namespaces(&s, &p)?, ["", "n", "n\0"]);
             assert_eq!(r.list_data_plugins(&s)?, [plugin("p"), plugin("pp")]);
-            assert_eq!(
-                r.list_session_data(&s, None, Some("n"))?.len(),
-                expected.len() + 1
-            );
-            assert_eq!(
-                r.list_session_data(&s, Some(&p), None)?.len(),
-                expected.len() + 2
-            );
+            assert_eq!(r.list_session_data(&s, None, Some("n"))?.len(), expected.len() + 1);
+            assert_eq!(r.list_session_data(&s, Some(&p), None)?.len(), expected.len() + 2);
             Ok(())
         })
         .unwrap();
@@ -189,31 +124,16 @@ fn very_long_names_are_ordinary() {
         .read(|r| -> Done {
             let (s, p) = (session(&long("a")), plugin(&long("a")));
             let rows = r.list_data(&s, &p, &long("x"))?;
-            assert_eq!(
-                rows.iter().map(|row| row.key.clone()).collect::<Vec<_>>(),
-                [long("k1"), long("k2")]
-            );
-            assert_eq!(
-                r.get_data(&s, &p, &long("x"), &long("k2"))?
-                    .unwrap()
-                    .value
-                    .text(),
-                "2"
-            );
+            assert_eq!(rows.iter().map(|row| row.key.clone()).collect::<Vec<_>>(), [long("k1"), long("k2")]);
+            assert_eq!(r.get_data(&s, &p, &long("x"), &long("k2"))?.unwrap().value.text(), "2");
             assert_eq!(r.list_namespaces(&s, &p)?, [long("x"), long("y")]);
             assert_eq!(r.list_data_plugins(&s)?, [p]);
             assert_eq!(
-                r.list_sessions()?
-                    .iter()
-                    .map(|row| row.id.clone())
-                    .collect::<Vec<_>>(),
+                r.list_sessions()?.iter().map(|row| row.id.clone()).collect::<Vec<_>>(),
                 [s.clone(), session(&long("b")),]
             );
             assert_eq!(r.list_messages(&s, .., 9)?.len(), 1);
-            assert_eq!(
-                r.get_turn(&s, &TurnId::from(long("turn")))?.unwrap().id,
-                TurnId::from(long("turn"))
-            );
+            assert_eq!(r.get_turn(&s, &TurnId::from(long("turn")))?.unwrap().id, TurnId::from(long("turn")));
             assert_eq!(r.list_items(&s, &long("kind"))?[0].id, long("id"));
             assert_eq!(r.get_fragment(&long("b"))?, Some(&b"b"[..]));
             Ok(())
@@ -230,9 +150,7 @@ fn limits_refuse_with_a_code_and_leave_the_record() {
         .transact_blocking(move |tx| -> Done {
             let (s, p) = (session("s"), plugin("p"));
             tx.put_data(&s, &p, "n", "k", &text(limit), &at(1))?;
-            let refused = tx
-                .put_data(&s, &p, "n", "k", &text(limit + 1), &at(2))
-                .unwrap_err();
+            let refused = tx.put_data(&s, &p, "n", "k", &text(limit + 1), &at(2)).unwrap_err();
             assert_eq!(refused.code(), "store-value-too-large");
             assert_eq!(tx.read().get_data(&s, &p, "n", "k")?.unwrap().version, 1);
             Ok(())
@@ -250,9 +168,7 @@ fn a_namespace_holds_a_limited_number_of_records() {
             for number in 0..limit {
                 tx.put_data(&s, &p, "n", &number.to_string(), &json("0"), "")?;
             }
-            let refused = tx
-                .put_data(&s, &p, "n", "one more", &json("0"), "")
-                .unwrap_err();
+            let refused = tx.put_data(&s, &p, "n", "one more", &json("0"), "").unwrap_err();
             assert_eq!(refused.code(), "store-namespace-full");
             tx.put_data(&s, &p, "n", "0", &json("1"), "")?;
             tx.put_data(&s, &p, "other", "one more", &json("0"), "")?;
@@ -270,10 +186,7 @@ fn messages_are_numbered_and_paged_from_both_ends() {
     store
         .transact_blocking(|tx| -> Done {
             for number in 1..=10 {
-                assert_eq!(
-                    tx.append_message(&session("s"), &json(&number.to_string()))?,
-                    number
-                );
+                assert_eq!(tx.append_message(&session("s"), &json(&number.to_string()))?, number);
             }
             tx.append_message(&session("s2"), &json("0"))?;
             Ok(())
@@ -288,15 +201,9 @@ fn messages_are_numbered_and_paged_from_both_ends() {
             assert!(tx.replace_message(&s, 9, &json("99"))?);
             assert!(!tx.replace_message(&s, 10, &json("0"))?);
             let texts = |rows: Vec<covel_store::MessageRow>| {
-                rows.into_iter()
-                    .map(|row| (row.order, row.message.text().to_owned()))
-                    .collect::<Vec<_>>()
+                rows.into_iter().map(|row| (row.order, row.message.text().to_owned())).collect::<Vec<_>>()
             };
-            let expected = [
-                (8, "8".to_owned()),
-                (9, "99".to_owned()),
-                (11, "11".to_owned()),
-            ];
+            let expected = [(8, "8".to_owned()), (9, "99".to_owned()), (11, "11".to_owned())];
             assert_eq!(texts(tx.read().last_messages(&s, .., 3)?), expected);
             assert_eq!(texts(tx.read().list_messages(&s, 8.., 9)?), expected);
             Ok(())
@@ -305,9 +212,7 @@ fn messages_are_numbered_and_paged_from_both_ends() {
     store
         .read(|r| -> Done {
             let s = session("s");
-            let orders = |rows: Vec<covel_store::MessageRow>| {
-                rows.iter().map(|row| row.order).collect::<Vec<_>>()
-            };
+            let orders = |rows: Vec<covel_store::MessageRow>| rows.iter().map(|row| row.order).collect::<Vec<_>>();
             assert_eq!(orders(r.list_messages(&s, .., 2)?), [1, 2]);
             assert_eq!(orders(r.list_messages(&s, 3..=4, 9)?), [3, 4]);
             assert_eq!(orders(r.last_messages(&s, ..5, 2)?), [3, 4]);
@@ -336,17 +241,10 @@ fn turns_are_found_by_id_and_by_number() {
     store
         .read(|r| -> Done {
             let s = session("s");
-            assert_eq!(
-                r.get_turn(&s, &TurnId::from("z"))?.unwrap().document.text(),
-                "3"
-            );
+            assert_eq!(r.get_turn(&s, &TurnId::from("z"))?.unwrap().document.text(), "3");
             assert_eq!(r.get_turn_by_number(&s, 2)?.unwrap().id, TurnId::from("a"));
             assert_eq!(r.get_turn(&s, &TurnId::from("y"))?, None);
-            let ids = |rows: Vec<covel_store::TurnRow>| {
-                rows.iter()
-                    .map(|row| row.id.to_string())
-                    .collect::<Vec<_>>()
-            };
+            let ids = |rows: Vec<covel_store::TurnRow>| rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>();
             assert_eq!(ids(r.list_turns(&s, .., 9)?), ["z", "a"]);
             assert_eq!(ids(r.last_turns(&s, .., 1)?), ["a"]);
             Ok(())
@@ -388,10 +286,7 @@ fn deleting_a_session_takes_all_of_it_and_nothing_else() {
         .read(|r| -> Done {
             let s = session("a");
             assert_eq!(r.get_session(&s)?, None);
-            assert!(
-                r.list_turns(&s, .., 9)?.is_empty()
-                    && r.turn_number(&s, &TurnId::from("t"))?.is_none()
-            );
+            assert!(r.list_turns(&s, .., 9)?.is_empty() && r.turn_number(&s, &TurnId::from("t"))?.is_none());
             assert!(r.list_messages(&s, .., 9)?.is_empty());
             assert!(r.list_session_data(&s, None, None)?.is_empty());
             assert!(r.list_triggers(&s)?.is_empty() && r.list_setups(&s)?.is_empty());
@@ -414,12 +309,7 @@ fn deleting_a_session_takes_all_of_it_and_nothing_else() {
             let s = session("a");
             tx.put_session(&s, &json("{}"))?;
             assert_eq!(tx.append_message(&s, &json("1"))?, 1);
-            let ids: Vec<_> = tx
-                .read()
-                .list_sessions()?
-                .into_iter()
-                .map(|row| row.id.to_string())
-                .collect();
+            let ids: Vec<_> = tx.read().list_sessions()?.into_iter().map(|row| row.id.to_string()).collect();
             assert_eq!(ids, ["ab", "", "a\0", "a"]);
             Ok(())
         })
@@ -447,11 +337,7 @@ fn bytes_are_kept_by_digest_and_empty_ones_too() {
             assert_eq!(r.list_plans()?, [PlanDigest::from("d")]);
             assert_eq!(r.list_fragments()?, ["d"]);
             assert_eq!(r.list_blobs()?, ["e"]);
-            assert_eq!(
-                r.list_meta()?,
-                ["name"],
-                "the store's own names are not listed"
-            );
+            assert_eq!(r.list_meta()?, ["name"], "the store's own names are not listed");
             assert_eq!(r.get_meta("name")?.unwrap().text(), "[1]");
             assert_eq!(r.get_meta("format")?, None);
             Ok(())

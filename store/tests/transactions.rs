@@ -25,14 +25,7 @@ impl From<StoreError> for Refusal {
 fn mark(tx: &mut Tx<'_>, name: &str) -> Done {
     tx.put_session(&session(name), &json("{}"))?;
     tx.put_turn(&session(name), &TurnId::from(name), &json("{}"))?;
-    tx.put_data(
-        &session("shared"),
-        &plugin("p"),
-        "n",
-        name,
-        &json("1"),
-        &at(1),
-    )?;
+    tx.put_data(&session("shared"), &plugin("p"), "n", name, &json("1"), &at(1))?;
     tx.append_message(&session("shared"), &json(&format!("{name:?}")))?;
     Ok(())
 }
@@ -41,29 +34,14 @@ fn mark(tx: &mut Tx<'_>, name: &str) -> Done {
 fn marks(store: &Store) -> Vec<String> {
     store
         .read(|r| {
-            let names: Vec<_> = r
-                .list_sessions()?
-                .into_iter()
-                .map(|row| row.id.to_string())
-                .collect();
+            let names: Vec<_> = r.list_sessions()?.into_iter().map(|row| row.id.to_string()).collect();
             let data = r.list_data(&session("shared"), &plugin("p"), "n")?;
-            assert_eq!(
-                data.into_iter()
-                    .map(|record| record.key)
-                    .collect::<Vec<_>>(),
-                names
-            );
+            assert_eq!(data.into_iter().map(|record| record.key).collect::<Vec<_>>(), names);
             let messages = r.list_messages(&session("shared"), .., 1000)?;
-            let texts: Vec<_> = messages
-                .iter()
-                .map(|row| row.message.value().as_str().unwrap())
-                .collect();
+            let texts: Vec<_> = messages.iter().map(|row| row.message.value().as_str().unwrap()).collect();
             assert_eq!(texts, names);
             for name in &names {
-                assert!(
-                    r.get_turn(&session(name), &TurnId::from(name.as_str()))?
-                        .is_some()
-                );
+                assert!(r.get_turn(&session(name), &TurnId::from(name.as_str()))?.is_some());
             }
             Ok::<_, StoreError>(names)
         })
@@ -91,10 +69,7 @@ fn a_panicking_transaction_leaves_nothing_and_the_store_goes_on() {
         mark(tx, "a")?;
         panic!("on purpose: {}", 7)
     });
-    assert_eq!(
-        outcome,
-        Err(TransactError::Panicked("on purpose: 7".to_owned()))
-    );
+    assert_eq!(outcome, Err(TransactError::Panicked("on purpose: 7".to_owned())));
     store.transact_blocking(|tx| mark(tx, "b")).unwrap();
     assert_eq!(marks(&store), ["b"]);
 }
@@ -112,20 +87,11 @@ fn a_value_that_panics_when_dropped_does_not_stop_the_writer() {
         let (release, held) = mpsc::channel::<()>();
         let blocker = tokio::spawn({
             let store = store.clone();
-            async move {
-                store
-                    .transact(move |_| Ok::<_, StoreError>(held.recv().is_ok()))
-                    .await
-            }
+            async move { store.transact(move |_| Ok::<_, StoreError>(held.recv().is_ok())).await }
         });
         let abandoned = tokio::spawn({
             let store = store.clone();
-            async move {
-                store
-                    .transact(|tx| mark(tx, "a").map(|()| Bomb))
-                    .await
-                    .map(std::mem::forget)
-            }
+            async move { store.transact(|tx| mark(tx, "a").map(|()| Bomb)).await.map(std::mem::forget) }
         });
         tokio::task::yield_now().await;
         abandoned.abort();
@@ -148,25 +114,12 @@ fn savepoints_undo_only_themselves_and_nest() {
                 tx.savepoint(|tx| mark(tx, "c").map_err(Refusal::from))?;
                 assert!(tx.read().has_session(&session("c"))?);
                 // Overwriting and deleting an outer write is undone as well.
-                tx.put_data(
-                    &session("shared"),
-                    &plugin("p"),
-                    "n",
-                    "a",
-                    &json("2"),
-                    &at(2),
-                )?;
+                tx.put_data(&session("shared"), &plugin("p"), "n", "a", &json("2"), &at(2))?;
                 tx.delete_session(&session("a"))?;
                 Err::<(), _>(Refusal("inner"))
             });
             assert_eq!(refused, Err(Refusal("inner")));
-            assert_eq!(
-                tx.read()
-                    .get_data(&session("shared"), &plugin("p"), "n", "a")?
-                    .unwrap()
-                    .version,
-                1
-            );
+            assert_eq!(tx.read().get_data(&session("shared"), &plugin("p"), "n", "a")?.unwrap().version, 1);
             tx.savepoint(|tx| {
                 let inner = tx.savepoint(|tx| {
                     mark(tx, "d")?;
@@ -223,9 +176,7 @@ fn rewriting_for_ever_inside_one_transaction_is_bounded() {
             tx.delete_blob("b")?;
         }
     });
-    let Err(TransactError::Refused(error)) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let Err(TransactError::Refused(error)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(error.code(), "store-transaction-too-large");
 }
 
@@ -235,9 +186,7 @@ fn a_transaction_cannot_wait_for_another() {
     let inner = store.clone();
     let outcome = store.transact_blocking(move |tx| {
         mark(tx, "a")?;
-        inner
-            .transact_blocking(|tx| mark(tx, "b"))
-            .map_err(TransactError::flatten)
+        inner.transact_blocking(|tx| mark(tx, "b")).map_err(TransactError::flatten)
     });
     assert_eq!(outcome, Err(TransactError::Refused(StoreError::Reentrant)));
     assert!(marks(&store).is_empty());
@@ -249,9 +198,7 @@ fn a_snapshot_sees_one_instant() {
     store.transact_blocking(|tx| mark(tx, "a")).unwrap();
     let before = store.snapshot().unwrap();
     store.transact_blocking(|tx| mark(tx, "b")).unwrap();
-    let seen = std::thread::spawn(move || before.read().list_sessions().unwrap().len())
-        .join()
-        .unwrap();
+    let seen = std::thread::spawn(move || before.read().list_sessions().unwrap().len()).join().unwrap();
     assert_eq!(seen, 1);
     assert_eq!(marks(&store), ["a", "b"]);
 }
@@ -310,10 +257,7 @@ fn waiting_transactions_share_one_sync() {
             }
         }
     });
-    let expected: Vec<_> = (0..50)
-        .filter(|number| number % 5 != 1)
-        .map(|number| format!("{number:02}"))
-        .collect();
+    let expected: Vec<_> = (0..50).filter(|number| number % 5 != 1).map(|number| format!("{number:02}")).collect();
     assert_eq!(marks(&store), expected);
     let stats = store.stats();
     assert_eq!((stats.commits, stats.refused), (40, 10));
@@ -324,10 +268,7 @@ fn waiting_transactions_share_one_sync() {
 fn many_writers_need_fewer_syncs_than_commits() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
-    let runtime = runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .build()
-        .unwrap();
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
         let writers: Vec<_> = (0..32)
             .map(|writer| {
@@ -358,11 +299,7 @@ fn a_transaction_whose_caller_left_still_commits_and_closing_drains() {
         let (release, held) = mpsc::channel::<()>();
         let blocker = tokio::spawn({
             let store = store.clone();
-            async move {
-                store
-                    .transact(move |_| held.recv().map_err(|_| Refusal("released")))
-                    .await
-            }
+            async move { store.transact(move |_| held.recv().map_err(|_| Refusal("released"))).await }
         });
         let abandoned: Vec<_> = ["a", "b", "c"]
             .map(|name| {

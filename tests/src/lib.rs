@@ -39,7 +39,9 @@ pub async fn shipped() -> (Engine, TempDir) {
     let worlds = worlds();
     let books = worlds
         .iter()
-        .filter_map(|world| Some(Arc::new(SceneBook::from_json(world.id.as_str(), world.scenes.as_ref()?.value()).unwrap())))
+        .filter_map(|world| {
+            Some(Arc::new(SceneBook::from_json(world.id.as_str(), world.scenes.as_ref()?.value()).unwrap()))
+        })
         .collect();
     let mut options = EngineOptions::new(folder.path(), Arc::new(OfflineGateway::new(books)));
     options.ambient = Arc::new(FixedAmbient::default());

@@ -72,12 +72,8 @@ async fn twenty_turns_of_the_demo_world_are_twenty_different_ones() {
         assert!(stages.contains(stage), "no {stage} in {stages:?}");
     }
     assert!(turns.iter().any(|turn| turn.events.iter().any(|event| event.depth >= 2)), "no chain of events");
-    let owners: BTreeSet<String> = engine
-        .data(&id, DataFilter::default())
-        .unwrap()
-        .into_iter()
-        .map(|record| record.plugin_id)
-        .collect();
+    let owners: BTreeSet<String> =
+        engine.data(&id, DataFilter::default()).unwrap().into_iter().map(|record| record.plugin_id).collect();
     for owner in ["dice-check", "quest-log", "weather", "world-init"] {
         assert!(owners.contains(owner), "{owner} keeps nothing; {owners:?}");
     }

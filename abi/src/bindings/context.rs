@@ -16,204 +16,90 @@ use crate::{
 };
 
 pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>) -> Result<()> {
-    function!(
-        ctx,
-        host,
-        state,
-        "field",
-        |c, s, call: u32, index: usize| {
-            let json = with_call(&c, s, call, |r| {
-                r.context.fields.get(index).map(|(_, json)| json.clone())
-            })?;
-            json.map_or_else(
-                || Ok(JsValue::new_undefined(c.clone())),
-                |json| to_js_lazy(&c, s, call, &json),
-            )
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "input",
-        |c, s, call: u32, index: usize| {
-            let json = with_call(&c, s, call, |r| {
-                r.context.inputs.get(index).map(|(_, json)| json.clone())
-            })?;
-            json.map_or_else(
-                || Ok(JsValue::new_undefined(c.clone())),
-                |json| to_js_lazy(&c, s, call, &json),
-            )
-        }
-    );
+    function!(ctx, host, state, "field", |c, s, call: u32, index: usize| {
+        let json = with_call(&c, s, call, |r| r.context.fields.get(index).map(|(_, json)| json.clone()))?;
+        json.map_or_else(|| Ok(JsValue::new_undefined(c.clone())), |json| to_js_lazy(&c, s, call, &json))
+    });
+    function!(ctx, host, state, "input", |c, s, call: u32, index: usize| {
+        let json = with_call(&c, s, call, |r| r.context.inputs.get(index).map(|(_, json)| json.clone()))?;
+        json.map_or_else(|| Ok(JsValue::new_undefined(c.clone())), |json| to_js_lazy(&c, s, call, &json))
+    });
     function!(ctx, host, state, "argument", |c, s, call: u32| {
         let json = with_call(&c, s, call, |r| r.context.argument.clone())?;
-        json.map_or_else(
-            || Ok(JsValue::new_undefined(c.clone())),
-            |json| to_js(&c, &json),
-        )
+        json.map_or_else(|| Ok(JsValue::new_undefined(c.clone())), |json| to_js(&c, &json))
     });
-    function!(
-        ctx,
-        host,
-        state,
-        "node",
-        |c, s, call: u32, kept: usize, at: usize| {
-            match with_call(&c, s, call, |r| r.documents.get(kept).cloned())? {
-                Some(document) => node_to_js(
-                    &c,
-                    s,
-                    call,
-                    &document,
-                    u32::try_from(kept).unwrap_or(u32::MAX),
-                    at,
-                ),
-                None => Ok(JsValue::new_undefined(c.clone())),
-            }
+    function!(ctx, host, state, "node", |c, s, call: u32, kept: usize, at: usize| {
+        match with_call(&c, s, call, |r| r.documents.get(kept).cloned())? {
+            Some(document) => node_to_js(&c, s, call, &document, u32::try_from(kept).unwrap_or(u32::MAX), at),
+            None => Ok(JsValue::new_undefined(c.clone())),
         }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "dataGet",
-        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
-            let host = host_of(&c, s, call)?;
-            let found = host.data_get(
-                &text(&c, &namespace, "the namespace")?,
-                &text(&c, &key, "the key")?,
-            );
-            match found.map_err(|error| throw(&c, &error))? {
-                Some(json) => to_js(&c, &json),
-                None => Ok(JsValue::new_null(c.clone())),
-            }
+    });
+    function!(ctx, host, state, "dataGet", |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
+        let host = host_of(&c, s, call)?;
+        let found = host.data_get(&text(&c, &namespace, "the namespace")?, &text(&c, &key, "the key")?);
+        match found.map_err(|error| throw(&c, &error))? {
+            Some(json) => to_js(&c, &json),
+            None => Ok(JsValue::new_null(c.clone())),
         }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "dataList",
-        |c, s, call: u32, namespace: JsValue<'js>| {
-            let host = host_of(&c, s, call)?;
-            let rows = host
-                .data_list(&text(&c, &namespace, "the namespace")?)
-                .map_err(|error| throw(&c, &error))?;
-            let array = rquickjs::Array::new(c.clone())?;
-            for (index, row) in rows.iter().enumerate() {
-                let object = Object::new(c.clone())?;
-                object.set("key", row.key.as_str())?;
-                object.set("value", to_js(&c, &row.value)?)?;
-                object.set("createdAt", row.created_at.as_str())?;
-                object.set("updatedAt", row.updated_at.as_str())?;
-                array.set(index, object)?;
-            }
-            Ok(array.into_value())
+    });
+    function!(ctx, host, state, "dataList", |c, s, call: u32, namespace: JsValue<'js>| {
+        let host = host_of(&c, s, call)?;
+        let rows = host.data_list(&text(&c, &namespace, "the namespace")?).map_err(|error| throw(&c, &error))?;
+        let array = rquickjs::Array::new(c.clone())?;
+        for (index, row) in rows.iter().enumerate() {
+            let object = Object::new(c.clone())?;
+            object.set("key", row.key.as_str())?;
+            object.set("value", to_js(&c, &row.value)?)?;
+            object.set("createdAt", row.created_at.as_str())?;
+            object.set("updatedAt", row.updated_at.as_str())?;
+            array.set(index, object)?;
         }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "dataSet",
-        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>, value: JsValue<'js>| {
-            let (namespace, key) = (
-                text(&c, &namespace, "the namespace")?,
-                text(&c, &key, "the key")?,
-            );
-            let value = argument(&c, value, "the value")?;
-            writable(&c, s, call)?
-                .data_set(&namespace, &key, value)
-                .map_err(|error| throw(&c, &error))
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "dataDelete",
-        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
-            let (namespace, key) = (
-                text(&c, &namespace, "the namespace")?,
-                text(&c, &key, "the key")?,
-            );
-            writable(&c, s, call)?
-                .data_delete(&namespace, &key)
-                .map_err(|error| throw(&c, &error))
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "dataUpdate",
-        |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>, ops: JsValue<'js>| {
-            let (namespace, key) = (
-                text(&c, &namespace, "the namespace")?,
-                text(&c, &key, "the key")?,
-            );
-            let ops = argument(&c, ops, "the list of operations")?;
-            writable(&c, s, call)?
-                .data_update(&namespace, &key, ops)
-                .map_err(|error| throw(&c, &error))
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "randomInt",
-        |c, s, call: u32, min: JsValue<'js>, max: JsValue<'js>| {
-            let (min, max) = (
-                safe_integer(&c, &min, "min")?,
-                safe_integer(&c, &max, "max")?,
-            );
-            let number = host_of(&c, s, call)?
-                .random_int(min, max)
-                .map_err(|error| throw(&c, &error))?;
-            #[allow(clippy::cast_precision_loss, reason = "between two safe integers")]
-            Ok(JsValue::new_number(c.clone(), number as f64))
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "world",
-        |c, s, call: u32, part: String| {
-            let json = host_of(&c, s, call)?
-                .world(&part)
-                .map_err(|error| throw(&c, &error))?;
-            to_js_lazy(&c, s, call, &json)
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "store",
-        |c, s, call: u32, method: String, arguments: JsValue<'js>| {
-            let arguments = argument(&c, arguments, "the argument")?;
-            let json = host_of(&c, s, call)?
-                .store(&method, &arguments)
-                .map_err(|error| throw(&c, &error))?;
-            to_js(&c, &json)
-        }
-    );
+        Ok(array.into_value())
+    });
+    function!(ctx, host, state, "dataSet", |c,
+                                            s,
+                                            call: u32,
+                                            namespace: JsValue<'js>,
+                                            key: JsValue<'js>,
+                                            value: JsValue<'js>| {
+        let (namespace, key) = (text(&c, &namespace, "the namespace")?, text(&c, &key, "the key")?);
+        let value = argument(&c, value, "the value")?;
+        writable(&c, s, call)?.data_set(&namespace, &key, value).map_err(|error| throw(&c, &error))
+    });
+    function!(ctx, host, state, "dataDelete", |c, s, call: u32, namespace: JsValue<'js>, key: JsValue<'js>| {
+        let (namespace, key) = (text(&c, &namespace, "the namespace")?, text(&c, &key, "the key")?);
+        writable(&c, s, call)?.data_delete(&namespace, &key).map_err(|error| throw(&c, &error))
+    });
+    function!(ctx, host, state, "dataUpdate", |c,
+                                               s,
+                                               call: u32,
+                                               namespace: JsValue<'js>,
+                                               key: JsValue<'js>,
+                                               ops: JsValue<'js>| {
+        let (namespace, key) = (text(&c, &namespace, "the namespace")?, text(&c, &key, "the key")?);
+        let ops = argument(&c, ops, "the list of operations")?;
+        writable(&c, s, call)?.data_update(&namespace, &key, ops).map_err(|error| throw(&c, &error))
+    });
+    function!(ctx, host, state, "randomInt", |c, s, call: u32, min: JsValue<'js>, max: JsValue<'js>| {
+        let (min, max) = (safe_integer(&c, &min, "min")?, safe_integer(&c, &max, "max")?);
+        let number = host_of(&c, s, call)?.random_int(min, max).map_err(|error| throw(&c, &error))?;
+        #[allow(clippy::cast_precision_loss, reason = "between two safe integers")]
+        Ok(JsValue::new_number(c.clone(), number as f64))
+    });
+    function!(ctx, host, state, "world", |c, s, call: u32, part: String| {
+        let json = host_of(&c, s, call)?.world(&part).map_err(|error| throw(&c, &error))?;
+        to_js_lazy(&c, s, call, &json)
+    });
+    function!(ctx, host, state, "store", |c, s, call: u32, method: String, arguments: JsValue<'js>| {
+        let arguments = argument(&c, arguments, "the argument")?;
+        let json = host_of(&c, s, call)?.store(&method, &arguments).map_err(|error| throw(&c, &error))?;
+        to_js(&c, &json)
+    });
     function!(ctx, host, state, "settings", |c, s, call: u32| {
         let json = with_call(&c, s, call, |r| {
-            r.context
-                .fields
-                .iter()
-                .find(|(name, _)| *name == "userSettings")
-                .map(|(_, json)| json.clone())
+            r.context.fields.iter().find(|(name, _)| *name == "userSettings").map(|(_, json)| json.clone())
         })?;
-        to_js_lazy(
-            &c,
-            s,
-            call,
-            &json.unwrap_or_else(|| Json::from_value(json!({}))),
-        )
+        to_js_lazy(&c, s, call, &json.unwrap_or_else(|| Json::from_value(json!({}))))
     });
     function!(ctx, host, state, "watch", |c, s, call: u32| {
         with_call(&c, s, call, |r| {
@@ -221,41 +107,24 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
             r.cancel.is_cancelled()
         })
     });
-    function!(
-        ctx,
-        host,
-        state,
-        "request",
-        |c, s, call: u32, kind: String, name: String, payload: JsValue<'js>| {
-            let payload = argument(&c, payload, "the argument")?;
-            let request = match kind.as_str() {
-                "toolCall" => HostRequest::ToolCall {
-                    name,
-                    arguments: payload,
-                },
-                "generateText" => HostRequest::GenerateText { options: payload },
-                "generateObject" => HostRequest::GenerateObject { options: payload },
-                _ => return Err(Exception::throw_internal(&c, "unknown host request")),
-            };
-            begin(&c, s, call, request)
-        }
-    );
+    function!(ctx, host, state, "request", |c, s, call: u32, kind: String, name: String, payload: JsValue<'js>| {
+        let payload = argument(&c, payload, "the argument")?;
+        let request = match kind.as_str() {
+            "toolCall" => HostRequest::ToolCall { name, arguments: payload },
+            "generateText" => HostRequest::GenerateText { options: payload },
+            "generateObject" => HostRequest::GenerateObject { options: payload },
+            _ => return Err(Exception::throw_internal(&c, "unknown host request")),
+        };
+        begin(&c, s, call, request)
+    });
     Ok(())
 }
 
 /// Starts an operation that takes time; its promise is settled by a later message.
-fn begin<'js>(
-    ctx: &Ctx<'js>,
-    state: &State,
-    call: u32,
-    request: HostRequest,
-) -> Result<JsValue<'js>> {
+fn begin<'js>(ctx: &Ctx<'js>, state: &State, call: u32, request: HostRequest) -> Result<JsValue<'js>> {
     let host = host_of(ctx, state, call)?;
     if !with_call(ctx, state, call, |r| r.context.effects)? {
-        return Err(throw(
-            ctx,
-            &HostError::new("unavailable", "this call may not use tools or models"),
-        ));
+        return Err(throw(ctx, &HostError::new("unavailable", "this call may not use tools or models")));
     }
     if with_call(ctx, state, call, |r| r.pending_requests)? >= MAX_PENDING_REQUESTS {
         return Err(throw(
@@ -274,12 +143,7 @@ fn begin<'js>(
     let (queue, key, epoch) = (Arc::clone(&state.queue), state.key, state.epoch);
     let task = state.handle.spawn(async move {
         let result = future.await;
-        queue.push(Message::HostDone {
-            key,
-            epoch,
-            operation,
-            result,
-        });
+        queue.push(Message::HostDone { key, epoch, operation, result });
     });
     with_call(ctx, state, call, |r| {
         r.pending_requests += 1;
@@ -287,11 +151,7 @@ fn begin<'js>(
     })?;
     state.operations.borrow_mut().insert(
         operation,
-        Operation {
-            call,
-            resolve: Persistent::save(ctx, resolve),
-            reject: Persistent::save(ctx, reject),
-        },
+        Operation { call, resolve: Persistent::save(ctx, resolve), reject: Persistent::save(ctx, reject) },
     );
     Ok(promise.into_value())
 }
@@ -301,10 +161,7 @@ fn writable(ctx: &Ctx<'_>, state: &State, call: u32) -> Result<Arc<dyn CallHost>
     if with_call(ctx, state, call, |r| r.context.writable)? {
         return Ok(host);
     }
-    Err(throw(
-        ctx,
-        &HostError::new("read-only", "ctx.pluginData is read-only here"),
-    ))
+    Err(throw(ctx, &HostError::new("read-only", "ctx.pluginData is read-only here")))
 }
 
 fn safe_integer(ctx: &Ctx<'_>, value: &JsValue<'_>, what: &str) -> Result<i64> {

@@ -21,111 +21,58 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
         // Host modules have no top-level await: they are evaluated when this returns.
         Module::import(&c, name).map(drop)
     });
-    function!(
-        ctx,
-        host,
-        state,
-        "setTimer",
-        |c, s, ms: f64, repeat: bool| {
-            if s.timers.borrow().len() >= MAX_TIMERS {
-                return Err(Exception::throw_range(
-                    &c,
-                    &format!("at most {MAX_TIMERS} timers may be alive"),
-                ));
-            }
-            let delay = Duration::from_micros(if ms.is_finite() && ms >= 1.0 {
-                (ms.min(2_147_483_647.0) * 1000.0) as u64
-            } else {
-                1000
-            });
-            let id = s.next_timer.get();
-            s.next_timer.set(id.wrapping_add(1).max(1));
-            s.timers.borrow_mut().insert(
-                id,
-                Timer {
-                    call: s.current.get(),
-                    every: repeat.then_some(delay),
-                },
-            );
-            s.new_timers.borrow_mut().push((id, Instant::now() + delay));
-            Ok(id)
+    function!(ctx, host, state, "setTimer", |c, s, ms: f64, repeat: bool| {
+        if s.timers.borrow().len() >= MAX_TIMERS {
+            return Err(Exception::throw_range(&c, &format!("at most {MAX_TIMERS} timers may be alive")));
         }
-    );
+        let delay = Duration::from_micros(if ms.is_finite() && ms >= 1.0 {
+            (ms.min(2_147_483_647.0) * 1000.0) as u64
+        } else {
+            1000
+        });
+        let id = s.next_timer.get();
+        s.next_timer.set(id.wrapping_add(1).max(1));
+        s.timers.borrow_mut().insert(id, Timer { call: s.current.get(), every: repeat.then_some(delay) });
+        s.new_timers.borrow_mut().push((id, Instant::now() + delay));
+        Ok(id)
+    });
     function!(ctx, host, state, "clearTimer", |_c, s, id: JsValue<'js>| {
         if let Some(id) = id.as_number() {
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "an unknown id clears nothing"
-            )]
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an unknown id clears nothing")]
             s.timers.borrow_mut().remove(&(id as u32));
         }
         Ok(())
     });
-    function!(
-        ctx,
-        host,
-        state,
-        "log",
-        |c, s, level: u32, message: String, _meta: Opt<JsValue<'js>>| {
-            log(s, s.current.get(), level, message, None)
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "logFor",
-        |c, s, call: u32, level: u32, message: String, meta: JsValue<'js>| {
-            let meta = if meta.is_undefined() {
-                None
-            } else {
-                Some(argument(&c, meta, "meta")?)
-            };
-            log(s, call, level, message, meta)
-        }
-    );
+    function!(ctx, host, state, "log", |c, s, level: u32, message: String, _meta: Opt<JsValue<'js>>| {
+        log(s, s.current.get(), level, message, None)
+    });
+    function!(ctx, host, state, "logFor", |c, s, call: u32, level: u32, message: String, meta: JsValue<'js>| {
+        let meta = if meta.is_undefined() { None } else { Some(argument(&c, meta, "meta")?) };
+        log(s, call, level, message, meta)
+    });
     function!(ctx, host, state, "randomBytes", |c, _s, length: usize| {
         if length > 65_536 {
-            return Err(Exception::throw_range(
-                &c,
-                "at most 65536 random bytes at once",
-            ));
+            return Err(Exception::throw_range(&c, "at most 65536 random bytes at once"));
         }
         let mut bytes = vec![0_u8; length];
-        getrandom::fill(&mut bytes)
-            .map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
+        getrandom::fill(&mut bytes).map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
         rquickjs::TypedArray::new(c.clone(), bytes).map(rquickjs::TypedArray::into_value)
     });
-    function!(
-        ctx,
-        host,
-        state,
-        "digest",
-        |c, _s, algorithm: String, data: rquickjs::TypedArray<'js, u8>, key: JsValue<'js>| {
-            let key = if key.is_undefined() {
-                None
-            } else {
-                Some(rquickjs::TypedArray::<u8>::from_js(&c, key)?)
-            };
-            let found = digest::digest(
-                &algorithm,
-                &bytes::copy(&data),
-                key.as_ref().map(bytes::copy).as_deref(),
-            );
-            match found {
-                Some(bytes) => rquickjs::TypedArray::new(c.clone(), bytes)
-                    .map(rquickjs::TypedArray::into_value),
-                None => Err(throw(
-                    &c,
-                    &HostError::new(
-                        "invalid-input",
-                        format!("unknown digest {algorithm}; use {}", digest::NAMES),
-                    ),
-                )),
-            }
+    function!(ctx, host, state, "digest", |c,
+                                           _s,
+                                           algorithm: String,
+                                           data: rquickjs::TypedArray<'js, u8>,
+                                           key: JsValue<'js>| {
+        let key = if key.is_undefined() { None } else { Some(rquickjs::TypedArray::<u8>::from_js(&c, key)?) };
+        let found = digest::digest(&algorithm, &bytes::copy(&data), key.as_ref().map(bytes::copy).as_deref());
+        match found {
+            Some(bytes) => rquickjs::TypedArray::new(c.clone(), bytes).map(rquickjs::TypedArray::into_value),
+            None => Err(throw(
+                &c,
+                &HostError::new("invalid-input", format!("unknown digest {algorithm}; use {}", digest::NAMES)),
+            )),
         }
-    );
+    });
     function!(ctx, host, state, "readText", |c, s, path: String| {
         let Some(path) = crate::modules::join("", &path) else {
             return Ok(JsValue::new_undefined(c.clone()));
@@ -133,25 +80,18 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
         match s.blueprint.spec.files.read(&path) {
             Some(bytes) if bytes.len() <= MAX_MODULE_BYTES => match std::str::from_utf8(&bytes) {
                 Ok(text) => Ok(rquickjs::String::from_str(c.clone(), text)?.into_value()),
-                Err(_) => Err(throw(
-                    &c,
-                    &HostError::new("invalid-input", format!("{path} is not UTF-8 text")),
-                )),
+                Err(_) => Err(throw(&c, &HostError::new("invalid-input", format!("{path} is not UTF-8 text")))),
             },
             Some(_) => Err(throw(
                 &c,
-                &HostError::new(
-                    "invalid-input",
-                    format!("{path} is larger than {MAX_MODULE_BYTES} bytes"),
-                ),
+                &HostError::new("invalid-input", format!("{path} is larger than {MAX_MODULE_BYTES} bytes")),
             )),
             None => Ok(JsValue::new_undefined(c.clone())),
         }
     });
     function!(ctx, host, state, "randomUuid", |c, _s| {
         let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes)
-            .map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
+        getrandom::fill(&mut bytes).map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
         Ok(uuid_text(bytes))
     });
     Ok(())

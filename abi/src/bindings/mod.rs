@@ -51,18 +51,10 @@ pub(crate) fn throw(ctx: &Ctx<'_>, error: &HostError) -> rquickjs::Error {
 }
 
 fn closed() -> HostError {
-    HostError::new(
-        "closed",
-        "this context is closed: the call it belongs to has ended",
-    )
+    HostError::new("closed", "this context is closed: the call it belongs to has ended")
 }
 
-fn with_call<T>(
-    ctx: &Ctx<'_>,
-    state: &State,
-    call: u32,
-    use_it: impl FnOnce(&mut Running) -> T,
-) -> Result<T> {
+fn with_call<T>(ctx: &Ctx<'_>, state: &State, call: u32, use_it: impl FnOnce(&mut Running) -> T) -> Result<T> {
     match state.calls.borrow_mut().get_mut(&call) {
         Some(running) if !running.over => Ok(use_it(running)),
         _ => Err(throw(ctx, &closed())),
@@ -71,12 +63,7 @@ fn with_call<T>(
 
 fn host_of(ctx: &Ctx<'_>, state: &State, call: u32) -> Result<Arc<dyn CallHost>> {
     let host = with_call(ctx, state, call, |running| running.host.clone())?;
-    host.ok_or_else(|| {
-        throw(
-            ctx,
-            &HostError::new("unavailable", "this is not available while the entry runs"),
-        )
-    })
+    host.ok_or_else(|| throw(ctx, &HostError::new("unavailable", "this is not available while the entry runs")))
 }
 
 fn argument<'js>(ctx: &Ctx<'js>, value: JsValue<'js>, what: &str) -> Result<Json> {
@@ -106,11 +93,7 @@ fn text<'js>(ctx: &Ctx<'js>, value: &JsValue<'js>, what: &str) -> Result<String>
         Some(Ok(text)) => Ok(text),
         _ => Err(throw(
             ctx,
-            &HostError {
-                name: "TypeError",
-                code: "invalid-input".into(),
-                message: format!("{what} must be a string"),
-            },
+            &HostError { name: "TypeError", code: "invalid-input".into(), message: format!("{what} must be a string") },
         )),
     }
 }

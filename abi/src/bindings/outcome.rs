@@ -14,102 +14,53 @@ use crate::{
 };
 
 pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>) -> Result<()> {
-    function!(
-        ctx,
-        host,
-        state,
-        "done",
-        |c, s, call: u32, value: JsValue<'js>| {
-            let Some(limit) = s
-                .calls
-                .borrow()
-                .get(&call)
-                .filter(|r| !r.over)
-                .map(|r| r.max_output_bytes)
-            else {
-                return Ok(());
-            };
-            let result = match from_js(&c, value, limit) {
-                Ok(json) => Ok(json),
-                Err(FromJsError::NotJson { path, message }) => {
-                    Err(CallError::NotJson { path, message })
-                }
-                Err(FromJsError::TooLarge) => Err(CallError::OutputTooLarge { limit_bytes: limit }),
-                // The turn ends with the reason of the interrupt.
-                Err(FromJsError::Exception) => return Err(rquickjs::Error::Exception),
-            };
-            finish(s, call, result);
-            Ok(())
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "fail",
-        |c,
-         s,
-         call: u32,
-         name: JsValue<'js>,
-         code: JsValue<'js>,
-         message: JsValue<'js>,
-         stack: JsValue<'js>,
-         details: JsValue<'js>| {
-            let read = |value: &JsValue<'js>| {
-                value
-                    .as_string()
-                    .and_then(|t| t.to_string().ok())
-                    .map(|t| clip(t, MAX_ERROR_TEXT_BYTES))
-            };
-            let (name, code, message, stack) =
-                (read(&name), read(&code), read(&message), read(&stack));
-            let (name, message) = (
-                name.unwrap_or_else(|| "Error".to_owned()),
-                message.unwrap_or_default(),
-            );
-            // The engine throws `null` when it has no memory left for an error object.
-            let full = s.heap.refused() && (message == "out of memory" || name == "null");
-            let error = if full {
-                s.poisoned.set(true);
-                CallError::HeapLimit {
-                    limit_bytes: s.heap.limit(),
-                }
-            } else if name == "RangeError" && message == "Maximum call stack size exceeded" {
-                CallError::StackOverflow
-            } else {
-                let details = if details.is_undefined() {
-                    None
-                } else {
-                    from_js(&c, details, MAX_ERROR_DETAILS_BYTES).ok()
-                };
-                CallError::Thrown {
-                    name,
-                    code,
-                    message,
-                    stack: stack.map(|stack| tidy_stack(&stack)),
-                    details,
-                }
-            };
-            finish(s, call, Err(error));
-            Ok(())
-        }
-    );
-    function!(ctx, host, state, "loadFailed", |_c,
-                                               s,
-                                               message: String,
-                                               stack: Opt<
-        JsValue<'js>,
-    >| {
-        let place = stack
-            .0
-            .as_ref()
-            .and_then(JsValue::as_string)
-            .and_then(|t| t.to_string().ok())
-            .map(|t| tidy_stack(&t));
+    function!(ctx, host, state, "done", |c, s, call: u32, value: JsValue<'js>| {
+        let Some(limit) = s.calls.borrow().get(&call).filter(|r| !r.over).map(|r| r.max_output_bytes) else {
+            return Ok(());
+        };
+        let result = match from_js(&c, value, limit) {
+            Ok(json) => Ok(json),
+            Err(FromJsError::NotJson { path, message }) => Err(CallError::NotJson { path, message }),
+            Err(FromJsError::TooLarge) => Err(CallError::OutputTooLarge { limit_bytes: limit }),
+            // The turn ends with the reason of the interrupt.
+            Err(FromJsError::Exception) => return Err(rquickjs::Error::Exception),
+        };
+        finish(s, call, result);
+        Ok(())
+    });
+    function!(ctx, host, state, "fail", |c,
+                                         s,
+                                         call: u32,
+                                         name: JsValue<'js>,
+                                         code: JsValue<'js>,
+                                         message: JsValue<'js>,
+                                         stack: JsValue<'js>,
+                                         details: JsValue<'js>| {
+        let read = |value: &JsValue<'js>| {
+            value.as_string().and_then(|t| t.to_string().ok()).map(|t| clip(t, MAX_ERROR_TEXT_BYTES))
+        };
+        let (name, code, message, stack) = (read(&name), read(&code), read(&message), read(&stack));
+        let (name, message) = (name.unwrap_or_else(|| "Error".to_owned()), message.unwrap_or_default());
+        // The engine throws `null` when it has no memory left for an error object.
+        let full = s.heap.refused() && (message == "out of memory" || name == "null");
+        let error = if full {
+            s.poisoned.set(true);
+            CallError::HeapLimit { limit_bytes: s.heap.limit() }
+        } else if name == "RangeError" && message == "Maximum call stack size exceeded" {
+            CallError::StackOverflow
+        } else {
+            let details =
+                if details.is_undefined() { None } else { from_js(&c, details, MAX_ERROR_DETAILS_BYTES).ok() };
+            CallError::Thrown { name, code, message, stack: stack.map(|stack| tidy_stack(&stack)), details }
+        };
+        finish(s, call, Err(error));
+        Ok(())
+    });
+    function!(ctx, host, state, "loadFailed", |_c, s, message: String, stack: Opt<JsValue<'js>>| {
+        let place =
+            stack.0.as_ref().and_then(JsValue::as_string).and_then(|t| t.to_string().ok()).map(|t| tidy_stack(&t));
         let message = match place.as_deref().and_then(|stack| stack.lines().next()) {
-            Some(line)
-                if !message.contains(':') || !line.is_empty() && !message.starts_with(line) =>
-            {
+            Some(line) if !message.contains(':') || !line.is_empty() && !message.starts_with(line) => {
                 format!("{message} ({})", line.trim())
             }
             _ => message,

@@ -15,26 +15,14 @@ use crate::{
     limits::{MAX_ERROR_TEXT_BYTES, MAX_LOG_BYTES, MAX_LOG_LINES, MAX_REJECTIONS},
 };
 
-pub(super) fn log(
-    state: &State,
-    call: u32,
-    level: u32,
-    message: String,
-    meta: Option<Json>,
-) -> Result<()> {
+pub(super) fn log(state: &State, call: u32, level: u32, message: String, meta: Option<Json>) -> Result<()> {
     let level = match level {
         0 => LogLevel::Debug,
         1 => LogLevel::Info,
         2 => LogLevel::Warn,
         _ => LogLevel::Error,
     };
-    write_log(
-        state,
-        call,
-        level,
-        &clip(message, MAX_LOG_BYTES),
-        meta.as_ref(),
-    );
+    write_log(state, call, level, &clip(message, MAX_LOG_BYTES), meta.as_ref());
     Ok(())
 }
 
@@ -74,14 +62,8 @@ pub(crate) fn track_rejection<'js>(
     } else if rejections.len() < MAX_REJECTIONS {
         let text = reason.as_string().and_then(|t| t.to_string().ok());
         // Reading an error's message may run plugin code, which may reject again: that is refused by the borrow above.
-        let text = text
-            .or_else(|| reason.as_exception().and_then(rquickjs::Exception::message))
-            .unwrap_or_default();
-        rejections.push((
-            identity,
-            clip(text, MAX_ERROR_TEXT_BYTES),
-            Persistent::save(ctx, promise),
-        ));
+        let text = text.or_else(|| reason.as_exception().and_then(rquickjs::Exception::message)).unwrap_or_default();
+        rejections.push((identity, clip(text, MAX_ERROR_TEXT_BYTES), Persistent::save(ctx, promise)));
     }
 }
 
@@ -93,10 +75,7 @@ pub(crate) fn report_rejections(state: &State, call: u32) {
             state,
             call,
             LogLevel::Warn,
-            &clip(
-                format!("a promise was rejected and nobody handles it: {text}"),
-                MAX_LOG_BYTES,
-            ),
+            &clip(format!("a promise was rejected and nobody handles it: {text}"), MAX_LOG_BYTES),
             None,
         );
     }

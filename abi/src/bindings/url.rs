@@ -9,51 +9,31 @@ use super::{fenced, function};
 use crate::isolate::State;
 
 pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>) -> Result<()> {
-    function!(
-        ctx,
-        host,
-        state,
-        "urlParse",
-        |_c, _s, input: String, base: JsValue<'js>| {
-            let base = base.as_string().and_then(|text| text.to_string().ok());
-            let parsed = match base {
-                None => Url::parse(&input),
-                Some(base) => Url::parse(&base).and_then(|base| base.join(&input)),
-            };
-            Ok(parsed.ok().map(|url| parts(&url)))
-        }
-    );
-    function!(
-        ctx,
-        host,
-        state,
-        "urlSet",
-        |_c, _s, href: String, part: String, value: String| {
-            Ok(Url::parse(&href)
-                .ok()
-                .and_then(|mut url| set(&mut url, &part, &value).then(|| parts(&url))))
-        }
-    );
+    function!(ctx, host, state, "urlParse", |_c, _s, input: String, base: JsValue<'js>| {
+        let base = base.as_string().and_then(|text| text.to_string().ok());
+        let parsed = match base {
+            None => Url::parse(&input),
+            Some(base) => Url::parse(&base).and_then(|base| base.join(&input)),
+        };
+        Ok(parsed.ok().map(|url| parts(&url)))
+    });
+    function!(ctx, host, state, "urlSet", |_c, _s, href: String, part: String, value: String| {
+        Ok(Url::parse(&href).ok().and_then(|mut url| set(&mut url, &part, &value).then(|| parts(&url))))
+    });
     function!(ctx, host, state, "formParse", |_c, _s, text: String| {
         Ok(form_urlencoded::parse(text.as_bytes())
             .map(|(name, value)| vec![name.into_owned(), value.into_owned()])
             .collect::<Vec<_>>())
     });
-    function!(
-        ctx,
-        host,
-        state,
-        "formWrite",
-        |_c, _s, pairs: Vec<Vec<String>>| {
-            let mut out = form_urlencoded::Serializer::new(String::new());
-            for pair in &pairs {
-                if let [name, value] = pair.as_slice() {
-                    out.append_pair(name, value);
-                }
+    function!(ctx, host, state, "formWrite", |_c, _s, pairs: Vec<Vec<String>>| {
+        let mut out = form_urlencoded::Serializer::new(String::new());
+        for pair in &pairs {
+            if let [name, value] = pair.as_slice() {
+                out.append_pair(name, value);
             }
-            Ok(out.finish())
         }
-    );
+        Ok(out.finish())
+    });
     Ok(())
 }
 

@@ -61,15 +61,9 @@ pub(crate) fn compile(name: &str, source: &str) -> Result<Image, CompileError> {
     runtime.set_loader(AnyName, Nothing);
     let context = Context::full(&runtime).map_err(internal)?;
     context.with(|ctx| {
-        let module = Module::declare(ctx.clone(), name, source)
-            .catch(&ctx)
-            .map_err(|error| syntax_error(name, &error))?;
-        let bytes = module
-            .write(WriteOptions {
-                strip_source: true,
-                ..WriteOptions::default()
-            })
-            .map_err(internal)?;
+        let module =
+            Module::declare(ctx.clone(), name, source).catch(&ctx).map_err(|error| syntax_error(name, &error))?;
+        let bytes = module.write(WriteOptions { strip_source: true, ..WriteOptions::default() }).map_err(internal)?;
         Ok(Image(bytes.into()))
     })
 }
@@ -79,16 +73,8 @@ fn syntax_error(name: &str, error: &rquickjs::CaughtError<'_>) -> CompileError {
         let message = exception.message().unwrap_or_default();
         let place = exception
             .stack()
-            .and_then(|stack| {
-                stack
-                    .lines()
-                    .find_map(|line| Some(line.trim().strip_prefix("at ")?.to_owned()))
-            })
-            .map(|line| {
-                line.trim_start_matches('(')
-                    .trim_end_matches(')')
-                    .to_owned()
-            });
+            .and_then(|stack| stack.lines().find_map(|line| Some(line.trim().strip_prefix("at ")?.to_owned())))
+            .map(|line| line.trim_start_matches('(').trim_end_matches(')').to_owned());
         return CompileError(match place {
             Some(place) => format!("{place}: SyntaxError: {message}"),
             None => format!("{name}: SyntaxError: {message}"),
@@ -112,10 +98,7 @@ pub(crate) fn host_module(name: &str) -> Result<Image, CompileError> {
 }
 
 /// Declares a compiled module in a context.
-pub(crate) fn declare<'js>(
-    ctx: &Ctx<'js>,
-    image: &Image,
-) -> rquickjs::Result<Module<'js, Declared>> {
+pub(crate) fn declare<'js>(ctx: &Ctx<'js>, image: &Image) -> rquickjs::Result<Module<'js, Declared>> {
     // SAFETY: an `Image` is only made by `compile` above, in this process, by this build of the engine, and is
     // immutable; the engine additionally checks its version and checksum.
     unsafe { Module::load(ctx.clone(), &image.0) }

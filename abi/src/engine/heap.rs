@@ -15,11 +15,7 @@ pub(crate) struct Gauge {
 
 impl Gauge {
     pub(crate) fn new(limit: usize) -> Rc<Self> {
-        Rc::new(Self {
-            used: Cell::new(0),
-            limit,
-            refused: Cell::new(false),
-        })
+        Rc::new(Self { used: Cell::new(0), limit, refused: Cell::new(false) })
     }
 
     pub(crate) fn used(&self) -> usize {
@@ -40,11 +36,7 @@ impl Gauge {
     }
 
     fn admits(&self, more: usize) -> bool {
-        let fits = self
-            .used
-            .get()
-            .checked_add(more)
-            .is_some_and(|total| total <= self.limit);
+        let fits = self.used.get().checked_add(more).is_some_and(|total| total <= self.limit);
         if !fits {
             self.refused.set(true);
         }
@@ -75,10 +67,7 @@ unsafe impl Allocator for Limited {
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        if !count
-            .checked_mul(size)
-            .is_some_and(|total| self.0.admits(total))
-        {
+        if !count.checked_mul(size).is_some_and(|total| self.0.admits(total)) {
             return std::ptr::null_mut();
         }
         let block = RustAllocator.calloc(count, size);

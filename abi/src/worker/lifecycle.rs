@@ -41,12 +41,7 @@ impl Worker {
             Ok(isolate) => isolate,
             Err(message) => {
                 for call in calls {
-                    let _ = call.reply.send((
-                        call.tag,
-                        Err(CallError::Load {
-                            message: message.clone(),
-                        }),
-                    ));
+                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: message.clone() })));
                 }
                 if let Waiting::Load(reply) = waiting {
                     let _ = reply.send(Err(LoadError::Internal { message }));
@@ -55,19 +50,13 @@ impl Worker {
             }
         };
         let entry = blueprint.spec.entry.clone();
-        let phase = if entry.is_some() {
-            Phase::Starting(calls)
-        } else {
-            Phase::Ready
-        };
+        let phase = if entry.is_some() { Phase::Starting(calls) } else { Phase::Ready };
         self.isolates.insert(key, Slot { isolate, phase });
         match entry {
             Some(entry) => self.begin(key, "entry", &entry, ENTRY_LIMIT, waiting),
             None => {
-                let complete = blueprint
-                    .registered
-                    .get_or_init(Default::default)
-                    .check_complete(&blueprint.spec.declared);
+                let complete =
+                    blueprint.registered.get_or_init(Default::default).check_complete(&blueprint.spec.declared);
                 if complete.is_err() {
                     self.isolates.remove(&key);
                 }
@@ -79,14 +68,7 @@ impl Worker {
     }
 
     /// Starts the entry or the disposers.
-    pub(super) fn begin(
-        &mut self,
-        key: u64,
-        kind: &str,
-        name: &str,
-        limit: Duration,
-        waiting: Waiting,
-    ) {
+    pub(super) fn begin(&mut self, key: u64, kind: &str, name: &str, limit: Duration, waiting: Waiting) {
         let id = self.call_id();
         let running = Running {
             host: None,
@@ -121,11 +103,7 @@ impl Worker {
         drop(slot.isolate);
         for id in ids {
             let waiting = self.shared.waiting.lock().remove(&id);
-            let error = if id == culprit {
-                CallError::HeapLimit { limit_bytes: heap }
-            } else {
-                CallError::IsolateLost
-            };
+            let error = if id == culprit { CallError::HeapLimit { limit_bytes: heap } } else { CallError::IsolateLost };
             if let Some(waiting) = waiting {
                 answer(waiting, Err(error));
             }
@@ -173,12 +151,7 @@ impl Worker {
             }
             Err(error) => {
                 for call in calls {
-                    let _ = call.reply.send((
-                        call.tag,
-                        Err(CallError::Load {
-                            message: error.to_string(),
-                        }),
-                    ));
+                    let _ = call.reply.send((call.tag, Err(CallError::Load { message: error.to_string() })));
                 }
                 if let Waiting::Load(reply) = waiting {
                     let _ = reply.send(Err(error));

@@ -38,11 +38,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            pulse: Pulse::new(),
-            waiting: Mutex::default(),
-            running: AtomicU64::new(0),
-        })
+        Arc::new(Self { pulse: Pulse::new(), waiting: Mutex::default(), running: AtomicU64::new(0) })
     }
 }
 
@@ -76,12 +72,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        queue: Arc<Queue>,
-        shared: Arc<Shared>,
-        handle: Handle,
-        sizes: Sizes,
-    ) -> Self {
+    pub(crate) fn new(queue: Arc<Queue>, shared: Arc<Shared>, handle: Handle, sizes: Sizes) -> Self {
         Self {
             queue,
             shared,
@@ -111,16 +102,9 @@ impl Worker {
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Load { blueprint, reply } => {
-                self.load(blueprint, Waiting::Load(reply), Vec::new())
-            }
+            Message::Load { blueprint, reply } => self.load(blueprint, Waiting::Load(reply), Vec::new()),
             Message::Call(call) => self.call(*call),
-            Message::HostDone {
-                key,
-                epoch,
-                operation,
-                result,
-            } => {
+            Message::HostDone { key, epoch, operation, result } => {
                 let Some(slot) = self.live(key, epoch) else {
                     return;
                 };
@@ -129,10 +113,7 @@ impl Worker {
                 }
             }
             Message::Cancel { key, epoch, call } => {
-                if self
-                    .live(key, epoch)
-                    .is_some_and(|slot| slot.isolate.state.calls.borrow().contains_key(&call))
-                {
+                if self.live(key, epoch).is_some_and(|slot| slot.isolate.state.calls.borrow().contains_key(&call)) {
                     self.interrupt(key, call, Trip::Cancelled);
                 }
             }
@@ -144,9 +125,7 @@ impl Worker {
     }
 
     fn live(&mut self, key: u64, epoch: u64) -> Option<&mut Slot> {
-        self.isolates
-            .get_mut(&key)
-            .filter(|slot| slot.isolate.state.epoch == epoch)
+        self.isolates.get_mut(&key).filter(|slot| slot.isolate.state.epoch == epoch)
     }
 
     fn call_id(&mut self) -> u32 {
@@ -164,12 +143,8 @@ impl Worker {
         match self.isolates.get_mut(&key) {
             None if call.generation.0.closed.load(Ordering::SeqCst) => {
                 // Closed between its being sent and now: nobody would close an isolate made for it.
-                let _ = call.reply.send((
-                    call.tag,
-                    Err(CallError::Load {
-                        message: "the generation is closed".into(),
-                    }),
-                ));
+                let _ =
+                    call.reply.send((call.tag, Err(CallError::Load { message: "the generation is closed".into() })));
             }
             None => {
                 // The isolate was replaced, or its worker was, or the generation settled on another worker.
@@ -182,48 +157,23 @@ impl Worker {
                 if self.isolates.contains_key(&key) {
                     self.start_call(key, call);
                 } else {
-                    let _ = call.reply.send((
-                        call.tag,
-                        Err(CallError::Load {
-                            message: "the isolate cannot be made".into(),
-                        }),
-                    ));
+                    let _ = call
+                        .reply
+                        .send((call.tag, Err(CallError::Load { message: "the isolate cannot be made".into() })));
                 }
             }
-            Some(Slot {
-                phase: Phase::Starting(calls),
-                ..
-            }) => calls.push(call),
-            Some(Slot {
-                phase: Phase::Closing,
-                ..
-            }) => {
-                let _ = call.reply.send((
-                    call.tag,
-                    Err(CallError::Load {
-                        message: "the generation is closed".into(),
-                    }),
-                ));
+            Some(Slot { phase: Phase::Starting(calls), .. }) => calls.push(call),
+            Some(Slot { phase: Phase::Closing, .. }) => {
+                let _ =
+                    call.reply.send((call.tag, Err(CallError::Load { message: "the generation is closed".into() })));
             }
-            Some(Slot {
-                phase: Phase::Ready,
-                ..
-            }) => self.start_call(key, call),
+            Some(Slot { phase: Phase::Ready, .. }) => self.start_call(key, call),
         }
     }
 
     fn start_call(&mut self, key: u64, call: Call) {
         let id = self.call_id();
-        let Call {
-            generation,
-            target,
-            context,
-            host,
-            limits,
-            cancel,
-            tag,
-            reply,
-        } = call;
+        let Call { generation, target, context, host, limits, cancel, tag, reply } = call;
         let running = Running {
             host: Some(host),
             context,
@@ -249,30 +199,11 @@ impl Worker {
             CallTarget::Extension { point, id } => ("extension", &format!("{point}\0{id}")),
             CallTarget::Form { name } => ("form", name),
         };
-        self.launch(
-            key,
-            id,
-            kind,
-            name,
-            running,
-            Waiting::Call {
-                tag,
-                reply,
-                limit: limits.timeout,
-            },
-        );
+        self.launch(key, id, kind, name, running, Waiting::Call { tag, reply, limit: limits.timeout });
         drop(generation);
     }
 
-    fn launch(
-        &mut self,
-        key: u64,
-        id: u32,
-        kind: &str,
-        name: &str,
-        running: Running,
-        waiting: Waiting,
-    ) {
+    fn launch(&mut self, key: u64, id: u32, kind: &str, name: &str, running: Running, waiting: Waiting) {
         self.shared.waiting.lock().insert(id, waiting);
         let Some(slot) = self.isolates.get_mut(&key) else {
             return;
@@ -294,12 +225,7 @@ impl Worker {
         let Some(running) = calls.get_mut(&call) else {
             return;
         };
-        self.alarms.push(Reverse((
-            running.deadline,
-            key,
-            state.epoch,
-            Alarm::Deadline(call),
-        )));
+        self.alarms.push(Reverse((running.deadline, key, state.epoch, Alarm::Deadline(call))));
         let (cancel, queue, epoch) = (running.cancel.clone(), Arc::clone(&self.queue), state.epoch);
         let task = self.handle.spawn(async move {
             cancel.cancelled().await;
@@ -339,20 +265,11 @@ impl Worker {
         let Some(slot) = self.isolates.get_mut(&key) else {
             return;
         };
-        let Some(limit) = slot
-            .isolate
-            .state
-            .calls
-            .borrow()
-            .get(&call)
-            .map(|r| r.limit)
-        else {
+        let Some(limit) = slot.isolate.state.calls.borrow().get(&call).map(|r| r.limit) else {
             return;
         };
         let error = match trip {
-            Trip::Timeout | Trip::Abandoned => CallError::Timeout {
-                limit_ms: millis(limit),
-            },
+            Trip::Timeout | Trip::Abandoned => CallError::Timeout { limit_ms: millis(limit) },
             Trip::Cancelled => CallError::Cancelled,
         };
         self.end(key, call, Err(error));
@@ -363,9 +280,7 @@ impl Worker {
             Trip::Timeout | Trip::Abandoned => ("TimeoutError", "the call took too long"),
             Trip::Cancelled => ("AbortError", "the call was cancelled"),
         };
-        let trip = slot
-            .isolate
-            .abort(call, name, message, BACKGROUND_TURN_LIMIT);
+        let trip = slot.isolate.abort(call, name, message, BACKGROUND_TURN_LIMIT);
         self.after(key, 0, trip);
     }
 
@@ -378,8 +293,7 @@ impl Worker {
         let state = Rc::clone(&slot.isolate.state);
         let epoch = state.epoch;
         for (timer, at) in state.new_timers.borrow_mut().drain(..) {
-            self.alarms
-                .push(Reverse((at, key, epoch, Alarm::Timer(timer))));
+            self.alarms.push(Reverse((at, key, epoch, Alarm::Timer(timer))));
         }
         let finished: Vec<_> = state.finished.borrow_mut().drain(..).collect();
         if !finished.is_empty() && trip.is_none() {

@@ -52,42 +52,23 @@ fn close_report(result: Result<Json, CallError>) -> CloseReport {
                 .collect(),
             timed_out: false,
         },
-        Err(CallError::Timeout { .. }) => CloseReport {
-            failures: Vec::new(),
-            timed_out: true,
-        },
-        Err(error) => CloseReport {
-            failures: vec![error.to_string()],
-            timed_out: false,
-        },
+        Err(CallError::Timeout { .. }) => CloseReport { failures: Vec::new(), timed_out: true },
+        Err(error) => CloseReport { failures: vec![error.to_string()], timed_out: false },
     }
 }
 
 pub(super) fn load_error(error: CallError) -> LoadError {
     match error {
         CallError::Load { message } => LoadError::Module { message },
-        CallError::Thrown {
-            code: Some(code),
-            message,
-            ..
-        } if code == "plugin_registration_invalid" => LoadError::Registration { message },
-        CallError::Thrown {
-            name,
-            message,
-            stack,
-            ..
-        } => LoadError::Threw {
-            name,
-            message,
-            stack,
-        },
+        CallError::Thrown { code: Some(code), message, .. } if code == "plugin_registration_invalid" => {
+            LoadError::Registration { message }
+        }
+        CallError::Thrown { name, message, stack, .. } => LoadError::Threw { name, message, stack },
         CallError::Timeout { limit_ms } => LoadError::Timeout { limit_ms },
         CallError::Cancelled => LoadError::Closed,
-        error @ (CallError::HeapLimit { .. } | CallError::StackOverflow) => LoadError::Exhausted {
-            message: error.to_string(),
-        },
-        error => LoadError::Internal {
-            message: error.to_string(),
-        },
+        error @ (CallError::HeapLimit { .. } | CallError::StackOverflow) => {
+            LoadError::Exhausted { message: error.to_string() }
+        }
+        error => LoadError::Internal { message: error.to_string() },
     }
 }

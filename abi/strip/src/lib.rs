@@ -26,10 +26,7 @@ pub struct StripError {
 }
 
 /// The first diagnostic of the parser.
-struct First(
-    std::sync::Arc<std::sync::Mutex<Option<StripError>>>,
-    Lrc<SourceMap>,
-);
+struct First(std::sync::Arc<std::sync::Mutex<Option<StripError>>>, Lrc<SourceMap>);
 
 impl Emitter for First {
     fn emit(&mut self, diagnostic: &mut DiagnosticBuilder<'_>) {
@@ -39,11 +36,7 @@ impl Emitter for First {
             (at.line, at.col.0 + 1)
         });
         if let Ok(mut first) = self.0.lock() {
-            first.get_or_insert_with(|| StripError {
-                line,
-                column,
-                message: diagnostic.message(),
-            });
+            first.get_or_insert_with(|| StripError { line, column, message: diagnostic.message() });
         }
     }
 }
@@ -55,38 +48,20 @@ impl Emitter for First {
 pub fn strip(source: &str) -> Result<String, StripError> {
     let map: Lrc<SourceMap> = Lrc::default();
     let first = std::sync::Arc::default();
-    let handler = Handler::with_emitter(
-        true,
-        false,
-        Box::new(First(std::sync::Arc::clone(&first), map.clone())),
-    );
-    let options = Options {
-        module: Some(true),
-        mode: Mode::StripOnly,
-        filename: Some("module.ts".into()),
-        ..Options::default()
-    };
+    let handler = Handler::with_emitter(true, false, Box::new(First(std::sync::Arc::clone(&first), map.clone())));
+    let options =
+        Options { module: Some(true), mode: Mode::StripOnly, filename: Some("module.ts".into()), ..Options::default() };
     // The parser is not ours: a panic of it is an error of this file, not of the host.
     let result = catch_unwind(AssertUnwindSafe(|| {
-        GLOBALS.set(&Globals::new(), || {
-            HANDLER.set(&handler, || {
-                operate(&map, &handler, source.to_owned(), options)
-            })
-        })
+        GLOBALS.set(&Globals::new(), || HANDLER.set(&handler, || operate(&map, &handler, source.to_owned(), options)))
     }));
     let found = first.lock().ok().and_then(|mut first| first.take());
     match (result, found) {
         (Ok(Ok(output)), None) => Ok(output.code),
         (_, Some(error)) => Err(error),
-        (Ok(Err(error)), None) => Err(StripError {
-            line: 1,
-            column: 1,
-            message: error.message,
-        }),
-        (Err(_), None) => Err(StripError {
-            line: 1,
-            column: 1,
-            message: "the TypeScript parser failed on this file".into(),
-        }),
+        (Ok(Err(error)), None) => Err(StripError { line: 1, column: 1, message: error.message }),
+        (Err(_), None) => {
+            Err(StripError { line: 1, column: 1, message: "the TypeScript parser failed on this file".into() })
+        }
     }
 }

@@ -9,9 +9,7 @@ fn types_become_white_space() {
     let stripped = strip(source).unwrap();
     assert_eq!(stripped.lines().count(), source.lines().count());
     assert!(
-        !stripped.contains("interface")
-            && !stripped.contains("Promise")
-            && !stripped.contains("'./a.ts'"),
+        !stripped.contains("interface") && !stripped.contains("Promise") && !stripped.contains("'./a.ts'"),
         "{stripped}"
     );
     for (line, name) in [(1, "'./b.ts'"), (3, "const x"), (4, "return b")] {
@@ -30,11 +28,7 @@ fn what_is_more_than_types_is_refused_with_its_place() {
         ("\n\nlet x: = 1", 3, 8),
     ] {
         let error = strip(source).unwrap_err();
-        assert_eq!(
-            (error.line, error.column),
-            (line, column),
-            "{source}: {error}"
-        );
+        assert_eq!((error.line, error.column), (line, column), "{source}: {error}");
         assert!(!error.message.is_empty());
     }
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use covel_abi::{
-    CallContext, CallError, CallHost, CallLimits, CallRequest, CallTarget, DataRow, Declared,
-    Generation, GenerationSpec, HostError, HostRequest, JsHost, JsOptions, LoadError, LogLevel,
+    CallContext, CallError, CallHost, CallLimits, CallRequest, CallTarget, DataRow, Declared, Generation,
+    GenerationSpec, HostError, HostRequest, JsHost, JsOptions, LoadError, LogLevel,
 };
 use covel_graph::Json;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -27,12 +27,7 @@ pub(crate) struct FakeHost {
 
 impl CallHost for FakeHost {
     fn data_get(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
-        Ok(self
-            .data
-            .lock()
-            .unwrap()
-            .get(&(namespace.into(), key.into()))
-            .cloned())
+        Ok(self.data.lock().unwrap().get(&(namespace.into(), key.into())).cloned())
     }
     fn data_list(&self, namespace: &str) -> Result<Vec<DataRow>, HostError> {
         let data = self.data.lock().unwrap();
@@ -48,35 +43,22 @@ impl CallHost for FakeHost {
             .collect())
     }
     fn data_set(&self, namespace: &str, key: &str, value: Json) -> Result<(), HostError> {
-        self.data
-            .lock()
-            .unwrap()
-            .insert((namespace.into(), key.into()), value);
+        self.data.lock().unwrap().insert((namespace.into(), key.into()), value);
         Ok(())
     }
     fn data_delete(&self, namespace: &str, key: &str) -> Result<(), HostError> {
-        self.data
-            .lock()
-            .unwrap()
-            .remove(&(namespace.into(), key.into()));
+        self.data.lock().unwrap().remove(&(namespace.into(), key.into()));
         Ok(())
     }
     fn data_update(&self, namespace: &str, key: &str, ops: Json) -> Result<(), HostError> {
-        self.data
-            .lock()
-            .unwrap()
-            .insert((namespace.into(), key.into()), ops);
+        self.data.lock().unwrap().insert((namespace.into(), key.into()), ops);
         Ok(())
     }
     fn random_int(&self, min: i64, max: i64) -> Result<i64, HostError> {
         if min < max {
             Ok(min)
         } else {
-            Err(HostError {
-                name: "RangeError",
-                code: "invalid-input".into(),
-                message: "min < max".into(),
-            })
+            Err(HostError { name: "RangeError", code: "invalid-input".into(), message: "min < max".into() })
         }
     }
     fn world(&self, part: &str) -> Result<Json, HostError> {
@@ -88,22 +70,15 @@ impl CallHost for FakeHost {
     }
     fn log(&self, level: LogLevel, message: &str, meta: Option<&Json>) {
         let meta = meta.map(|m| format!(" {}", m.text())).unwrap_or_default();
-        self.logs
-            .lock()
-            .unwrap()
-            .push(format!("{level:?} {message}{meta}"));
+        self.logs.lock().unwrap().push(format!("{level:?} {message}{meta}"));
     }
     fn request(&self, request: HostRequest) -> BoxFuture<'static, Result<Json, HostError>> {
         async move {
             match request {
-                HostRequest::ToolCall { name, .. } if name == "never" => {
-                    std::future::pending().await
+                HostRequest::ToolCall { name, .. } if name == "never" => std::future::pending().await,
+                HostRequest::ToolCall { name, .. } if name == "fails" => {
+                    Err(HostError { name: "ToolError", code: "EXECUTION_ERROR".into(), message: "no luck".into() })
                 }
-                HostRequest::ToolCall { name, .. } if name == "fails" => Err(HostError {
-                    name: "ToolError",
-                    code: "EXECUTION_ERROR".into(),
-                    message: "no luck".into(),
-                }),
                 HostRequest::ToolCall { name, arguments } => {
                     tokio::task::yield_now().await;
                     Ok(json!({ "tool": name, "arguments": arguments }).into())
@@ -119,10 +94,7 @@ impl CallHost for FakeHost {
 
 /// A host with small limits.
 pub(crate) fn host() -> JsHost {
-    host_with(JsOptions {
-        workers: 1,
-        ..JsOptions::default()
-    })
+    host_with(JsOptions { workers: 1, ..JsOptions::default() })
 }
 
 pub(crate) fn host_with(options: JsOptions) -> JsHost {
@@ -130,15 +102,9 @@ pub(crate) fn host_with(options: JsOptions) -> JsHost {
 }
 
 pub(crate) fn spec(plugin: &str, files: &[(&str, &str)]) -> GenerationSpec {
-    let files: BTreeMap<String, Arc<[u8]>> = files
-        .iter()
-        .map(|(p, t)| ((*p).to_owned(), Arc::from(t.as_bytes())))
-        .collect();
-    GenerationSpec::new(
-        plugin.into(),
-        1,
-        Arc::new(move |path: &str| files.get(path).cloned()),
-    )
+    let files: BTreeMap<String, Arc<[u8]>> =
+        files.iter().map(|(p, t)| ((*p).to_owned(), Arc::from(t.as_bytes()))).collect();
+    GenerationSpec::new(plugin.into(), 1, Arc::new(move |path: &str| files.get(path).cloned()))
 }
 
 pub(crate) async fn load(host: &JsHost, plugin: &str, files: &[(&str, &str)]) -> Generation {
@@ -151,55 +117,32 @@ pub(crate) async fn load_entry(
     declared: Declared,
     files: &[(&str, &str)],
 ) -> Result<Generation, LoadError> {
-    host.load(GenerationSpec {
-        entry: Some("entry.js".into()),
-        declared,
-        ..spec("p", files)
-    })
-    .await
+    host.load(GenerationSpec { entry: Some("entry.js".into()), declared, ..spec("p", files) }).await
 }
 
 pub(crate) fn request(generation: &Generation, target: CallTarget) -> CallRequest {
     CallRequest {
         generation: generation.clone(),
         target,
-        context: CallContext {
-            writable: true,
-            effects: true,
-            ..CallContext::default()
-        },
+        context: CallContext { writable: true, effects: true, ..CallContext::default() },
         host: Arc::new(FakeHost::default()),
-        limits: CallLimits {
-            timeout: Duration::from_secs(5),
-            max_output_bytes: 100_000,
-        },
+        limits: CallLimits { timeout: Duration::from_secs(5), max_output_bytes: 100_000 },
         cancel: CancellationToken::new(),
     }
 }
 
 pub(crate) fn handler(module: &str) -> CallTarget {
-    CallTarget::Handler {
-        module: module.into(),
-    }
+    CallTarget::Handler { module: module.into() }
 }
 
 pub(crate) async fn run(host: &JsHost, request: CallRequest) -> Result<Value, CallError> {
-    host.call(request)
-        .await
-        .map(|output| output.value.value().clone())
+    host.call(request).await.map(|output| output.value.value().clone())
 }
 
 /// Runs `code` as the body of an async handler.
 pub(crate) async fn eval(code: &str) -> Result<Value, CallError> {
     let host = host();
-    let generation = load(
-        &host,
-        "p",
-        &[(
-            "h.js",
-            &format!("export default async function handler(ctx) {{ {code} }}"),
-        )],
-    )
-    .await;
+    let generation =
+        load(&host, "p", &[("h.js", &format!("export default async function handler(ctx) {{ {code} }}"))]).await;
     run(&host, request(&generation, handler("h.js"))).await
 }

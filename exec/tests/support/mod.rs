@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use covel_exec::{
-    Engine, EngineOptions, ExecutionRequest, FixedAmbient, NewSession, RuntimeDocument,
-    ScriptedGateway, TurnDocument,
+    Engine, EngineOptions, ExecutionRequest, FixedAmbient, NewSession, RuntimeDocument, ScriptedGateway, TurnDocument,
 };
 use covel_graph::package::{Discovery, Package, compile_in_memory};
 use serde_json::Value;
@@ -18,24 +17,12 @@ pub struct Stage {
 /// Compiles a package from `(path, text)` files and insists that it has no errors.
 pub fn package(files: &[(&str, &str)]) -> Arc<Package> {
     let compiled = compile_in_memory(files, Discovery::Builtin);
-    let problems: Vec<String> = compiled
-        .diagnostics
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    compiled
-        .package
-        .unwrap_or_else(|| panic!("{}", problems.join("\n")))
+    let problems: Vec<String> = compiled.diagnostics.iter().map(ToString::to_string).collect();
+    compiled.package.unwrap_or_else(|| panic!("{}", problems.join("\n")))
 }
 
 /// A package of one function runtime in `stage` (empty: none), with extra front matter of package and runtime.
-pub fn function(
-    id: &str,
-    schedule: &str,
-    extra: &str,
-    package_extra: &str,
-    code: &str,
-) -> Arc<Package> {
+pub fn function(id: &str, schedule: &str, extra: &str, package_extra: &str, code: &str) -> Arc<Package> {
     let manifest = format!(
         "---\nid: {id}\nkind: plugin\ndescription: A test package.\n{package_extra}runtime:\n  type: function\n  schedule: {schedule}\n{extra}  function: {{ handler: ./handler.js, timeoutMs: 2000 }}\n---\n"
     );
@@ -61,40 +48,20 @@ pub fn open(folder: &std::path::Path, script: Value) -> Engine {
 
 impl Stage {
     pub async fn session(&self) -> String {
-        let new = NewSession {
-            id: Some("s".into()),
-            seed: Some("seed".into()),
-            ..NewSession::default()
-        };
+        let new = NewSession { id: Some("s".into()), seed: Some("seed".into()), ..NewSession::default() };
         self.engine.create_session(new).await.unwrap().id
     }
 
     pub async fn turn(&self, session: &str, message: &str) -> TurnDocument {
-        self.engine
-            .execute(ExecutionRequest::player(session, message), None)
-            .await
-            .unwrap()
+        self.engine.execute(ExecutionRequest::player(session, message), None).await.unwrap()
     }
 
     pub fn data(&self, session: &str) -> Vec<(String, String, String, Value)> {
         self.engine
-            .data(
-                session,
-                covel_exec::DataFilter {
-                    hidden: true,
-                    ..Default::default()
-                },
-            )
+            .data(session, covel_exec::DataFilter { hidden: true, ..Default::default() })
             .unwrap()
             .into_iter()
-            .map(|row| {
-                (
-                    row.plugin_id,
-                    row.namespace,
-                    row.key,
-                    row.value.value().clone(),
-                )
-            })
+            .map(|row| (row.plugin_id, row.namespace, row.key, row.value.value().clone()))
             .collect()
     }
 }

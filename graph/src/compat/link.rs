@@ -20,9 +20,7 @@ impl<'a> DeclaredSchemas<'a> {
         let mut found = BTreeMap::new();
         for (fragment, _) in packages {
             for contract in &fragment.contracts {
-                found
-                    .entry(contract.contract.as_str())
-                    .or_insert(contract.schema.as_str());
+                found.entry(contract.contract.as_str()).or_insert(contract.schema.as_str());
             }
         }
         Self(found)
@@ -41,32 +39,19 @@ struct Memo<'a> {
 
 impl<'a> Memo<'a> {
     /// The verdict, and whether both schemas constrain anything; `None` when one cannot be read.
-    fn judge(
-        &mut self,
-        gives: &'a str,
-        select: Option<&'a str>,
-        all: bool,
-        takes: &'a str,
-    ) -> Option<(Verdict, bool)> {
+    fn judge(&mut self, gives: &'a str, select: Option<&'a str>, all: bool, takes: &'a str) -> Option<(Verdict, bool)> {
         let key = (gives, takes, select, all);
         if let Some(known) = self.verdicts.get(&key) {
             return known.clone();
         }
         for text in [gives, takes] {
             self.documents.entry(text).or_insert_with(|| {
-                (text.len() <= MAX_COMPATIBILITY_BYTES)
-                    .then(|| serde_json::from_str(text).ok())
-                    .flatten()
+                (text.len() <= MAX_COMPATIBILITY_BYTES).then(|| serde_json::from_str(text).ok()).flatten()
             });
         }
         let document = |text: &str| self.documents.get(text).and_then(Option::as_ref);
         let outcome = document(gives).zip(document(takes)).map(|(gives, takes)| {
-            let verdict = compatibility(
-                Schema::document(gives),
-                select,
-                all,
-                Schema::document(takes),
-            );
+            let verdict = compatibility(Schema::document(gives), select, all, Schema::document(takes));
             (verdict, constrains(gives) && constrains(takes))
         });
         self.verdicts.insert(key, outcome.clone());
@@ -76,18 +61,12 @@ impl<'a> Memo<'a> {
 
 /// Compares every input's `accepts` with what its source publishes, fills [`Plan::slots`] and says what cannot fit.
 /// COM-1
-pub(crate) fn check(
-    packages: &[(&Fragment, &str)],
-    plan: &mut Plan,
-    diagnostics: &mut Vec<Diagnostic>,
-) {
+pub(crate) fn check(packages: &[(&Fragment, &str)], plan: &mut Plan, diagnostics: &mut Vec<Diagnostic>) {
     let schemas = DeclaredSchemas::of(packages);
     let by_id: BTreeMap<&str, &Fragment> = {
         let mut first = BTreeMap::new();
         for (fragment, _) in packages {
-            first
-                .entry(fragment.plugin_id.as_str())
-                .or_insert(*fragment);
+            first.entry(fragment.plugin_id.as_str()).or_insert(*fragment);
         }
         first
     };
@@ -104,9 +83,7 @@ pub(crate) fn check(
             let outcome = input_verdict(&schemas, &mut memo, fragment, input);
             slots.push((
                 ix as u32,
-                outcome
-                    .as_ref()
-                    .map_or(SLOT_UNCHECKED, |(verdict, _)| verdict.compatibility as u32),
+                outcome.as_ref().map_or(SLOT_UNCHECKED, |(verdict, _)| verdict.compatibility as u32),
             ));
             if let Some((verdict, both)) = outcome
                 && let Some(finding) = finding(fragment, runtime, input, &verdict, both)
@@ -124,13 +101,9 @@ fn input_verdict<'a>(
     fragment: &'a Fragment,
     input: &'a InputDecl,
 ) -> Option<(Verdict, bool)> {
-    let public = |contract: &Option<String>| -> Option<&'a str> {
-        schemas.0.get(contract.as_deref()?).copied()
-    };
-    let takes: Vec<&'a str> = [input.accepts.as_deref(), public(&input.accepts_contract)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let public = |contract: &Option<String>| -> Option<&'a str> { schemas.0.get(contract.as_deref()?).copied() };
+    let takes: Vec<&'a str> =
+        [input.accepts.as_deref(), public(&input.accepts_contract)].into_iter().flatten().collect();
     let gives: Vec<&'a str> = match (&input.contract, &input.runtime) {
         (Some(_), _) => public(&input.contract).into_iter().collect(),
         (None, Some(id)) => {
@@ -139,10 +112,7 @@ fn input_verdict<'a>(
             let gated = source.visibility != Visibility::Story;
             let private = source.output.schema.as_deref().filter(|_| gated);
             let named = public(&source.output.schema_contract).filter(|_| gated);
-            [public(&source.output.contract), private, named]
-                .into_iter()
-                .flatten()
-                .collect()
+            [public(&source.output.contract), private, named].into_iter().flatten().collect()
         }
         (None, None) => return None,
     };
@@ -151,14 +121,10 @@ fn input_verdict<'a>(
     let mut worst: Option<(Verdict, bool)> = None;
     for takes in takes {
         // Several schemas bind one result: one that settles the matter does so for all, else the first speaks.
-        let mut verdicts: Vec<(Verdict, bool)> = gives
-            .iter()
-            .filter_map(|gives| memo.judge(gives, select, all, takes))
-            .collect();
+        let mut verdicts: Vec<(Verdict, bool)> =
+            gives.iter().filter_map(|gives| memo.judge(gives, select, all, takes)).collect();
         let several = verdicts.len() > 1;
-        let settled = verdicts
-            .iter()
-            .position(|(verdict, _)| verdict.compatibility == Compatibility::Compatible);
+        let settled = verdicts.iter().position(|(verdict, _)| verdict.compatibility == Compatibility::Compatible);
         let mut found = match settled {
             Some(at) => verdicts.swap_remove(at),
             None if verdicts.is_empty() => continue,
@@ -167,10 +133,7 @@ fn input_verdict<'a>(
         if several && found.0.compatibility == Compatibility::Incompatible {
             found.0.compatibility = Compatibility::Indeterminate;
         }
-        if worst
-            .as_ref()
-            .is_none_or(|(before, _)| found.0.compatibility as u8 > before.compatibility as u8)
-        {
+        if worst.as_ref().is_none_or(|(before, _)| found.0.compatibility as u8 > before.compatibility as u8) {
             worst = Some(found);
         }
     }
@@ -184,16 +147,8 @@ fn finding(
     verdict: &Verdict,
     both: bool,
 ) -> Option<Diagnostic> {
-    let source = input
-        .contract
-        .as_deref()
-        .or(input.runtime.as_deref())
-        .unwrap_or_default();
-    let place = if verdict.at.is_empty() {
-        String::new()
-    } else {
-        format!(" at `{}`", verdict.at)
-    };
+    let source = input.contract.as_deref().or(input.runtime.as_deref()).unwrap_or_default();
+    let place = if verdict.at.is_empty() { String::new() } else { format!(" at `{}`", verdict.at) };
     let (severity, code, message, help) = match verdict.compatibility {
         Compatibility::Incompatible => (
             Severity::Error,

@@ -71,12 +71,7 @@ impl<'a> Schema<'a> {
 ///
 /// `all` compares the list of what every provider gives, as an input of cardinality `all` receives it.
 /// Work is bounded by [`crate::limits::MAX_COMPATIBILITY_STEPS`]; beyond, the outcome is indeterminate. COM-1
-pub fn compatibility(
-    provider: Schema<'_>,
-    select: Option<&str>,
-    all: bool,
-    accepts: Schema<'_>,
-) -> Verdict {
+pub fn compatibility(provider: Schema<'_>, select: Option<&str>, all: bool, accepts: Schema<'_>) -> Verdict {
     let selected = match select {
         None => Selected::Schema(provider.schema, false),
         Some(pointer) => select_schema(provider, pointer),
@@ -93,22 +88,13 @@ pub fn compatibility(
             if schema == accepts.schema && provider.root == accepts.root {
                 Relation::Fits
             } else {
-                let relation =
-                    Comparison::new(provider.root, accepts.root).relate(schema, accepts.schema);
-                if narrowed {
-                    relation.narrowed()
-                } else {
-                    relation
-                }
+                let relation = Comparison::new(provider.root, accepts.root).relate(schema, accepts.schema);
+                if narrowed { relation.narrowed() } else { relation }
             }
         }
-        Selected::Never => {
-            Relation::disjoint("the provider's schema has nothing at the selected place")
-        }
+        Selected::Never => Relation::disjoint("the provider's schema has nothing at the selected place"),
         Selected::Silent => Relation::silent(),
-        Selected::Unclear => {
-            Relation::opaque("the selected place cannot be found in the provider's schema")
-        }
+        Selected::Unclear => Relation::opaque("the selected place cannot be found in the provider's schema"),
     };
     relation.verdict()
 }
@@ -159,24 +145,16 @@ fn select_schema<'a>(provider: Schema<'a>, pointer: &str) -> Selected<'a> {
             }
         }
         let Some(map) = at.as_object() else {
-            return if at == &Value::Bool(false) {
-                Selected::Never
-            } else {
-                Selected::Silent
-            };
+            return if at == &Value::Bool(false) { Selected::Never } else { Selected::Silent };
         };
         let mixed = MIXED.iter().any(|key| map.contains_key(*key));
         narrowed |= mixed;
         let kind = map.get("type").and_then(Value::as_str);
-        let index = is_index(&token)
-            .then(|| token.parse::<usize>().ok())
-            .flatten();
+        let index = is_index(&token).then(|| token.parse::<usize>().ok()).flatten();
         let found = match (kind, index) {
             (Some("array"), None) => return Selected::Never,
             (Some("array"), Some(index)) => {
-                let first = map
-                    .get("prefixItems")
-                    .or_else(|| map.get("items").filter(|items| items.is_array()));
+                let first = map.get("prefixItems").or_else(|| map.get("items").filter(|items| items.is_array()));
                 match first.map(|items| items.get(index)) {
                     Some(Some(schema)) => Some(schema),
                     Some(None) => return Selected::Unclear,
@@ -185,13 +163,11 @@ fn select_schema<'a>(provider: Schema<'a>, pointer: &str) -> Selected<'a> {
             }
             // Without a type the value may be a list, where a number means a place in it.
             (None, Some(_)) if !map.is_empty() => return Selected::Unclear,
-            (None | Some("object"), _) => {
-                match map.get("properties").and_then(|known| known.get(&token)) {
-                    Some(schema) => Some(schema),
-                    None if map.contains_key("patternProperties") => return Selected::Unclear,
-                    None => map.get("additionalProperties"),
-                }
-            }
+            (None | Some("object"), _) => match map.get("properties").and_then(|known| known.get(&token)) {
+                Some(schema) => Some(schema),
+                None if map.contains_key("patternProperties") => return Selected::Unclear,
+                None => map.get("additionalProperties"),
+            },
             (Some(_), _) => return Selected::Never,
         };
         at = match found {
@@ -208,8 +184,5 @@ fn select_schema<'a>(provider: Schema<'a>, pointer: &str) -> Selected<'a> {
 
 /// An array index of RFC 6901: no sign, no leading zero.
 fn is_index(token: &str) -> bool {
-    token == "0"
-        || (!token.starts_with('0')
-            && !token.is_empty()
-            && token.bytes().all(|b| b.is_ascii_digit()))
+    token == "0" || (!token.starts_with('0') && !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit()))
 }

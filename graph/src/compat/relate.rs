@@ -35,22 +35,13 @@ pub(super) struct Place {
 
 impl Relation {
     pub(super) fn refused(because: impl Into<String>) -> Self {
-        Relation::Refused(Place {
-            at: String::new(),
-            because: because.into(),
-        })
+        Relation::Refused(Place { at: String::new(), because: because.into() })
     }
     pub(super) fn disjoint(because: impl Into<String>) -> Self {
-        Relation::Disjoint(Place {
-            at: String::new(),
-            because: because.into(),
-        })
+        Relation::Disjoint(Place { at: String::new(), because: because.into() })
     }
     pub(super) fn opaque(because: impl Into<String>) -> Self {
-        Relation::Opaque(Place {
-            at: String::new(),
-            because: because.into(),
-        })
+        Relation::Opaque(Place { at: String::new(), because: because.into() })
     }
     pub(super) fn silent() -> Self {
         Relation::Silent
@@ -59,11 +50,7 @@ impl Relation {
     /// The same, one step further out.
     pub(super) fn below(self, token: &str) -> Self {
         let step = |mut place: Place| {
-            place.at = format!(
-                "/{}{}",
-                token.replace('~', "~0").replace('/', "~1"),
-                place.at
-            );
+            place.at = format!("/{}{}", token.replace('~', "~0").replace('/', "~1"), place.at);
             place
         };
         match self {
@@ -85,11 +72,7 @@ impl Relation {
                 Relation::Disjoint(_) => 4,
             }
         }
-        if rank(&other) > rank(&self) {
-            other
-        } else {
-            self
-        }
+        if rank(&other) > rank(&self) { other } else { self }
     }
 
     /// What is left when the provider's schema is narrower than what was compared: named values may be excluded.
@@ -105,16 +88,9 @@ impl Relation {
             Relation::Fits => (Compatibility::Compatible, false, Place::default()),
             Relation::Silent => (Compatibility::Indeterminate, false, Place::default()),
             Relation::Opaque(place) => (Compatibility::Indeterminate, true, place),
-            Relation::Refused(place) | Relation::Disjoint(place) => {
-                (Compatibility::Incompatible, false, place)
-            }
+            Relation::Refused(place) | Relation::Disjoint(place) => (Compatibility::Incompatible, false, place),
         };
-        Verdict {
-            compatibility,
-            undecidable,
-            at: place.at,
-            because: place.because,
-        }
+        Verdict { compatibility, undecidable, at: place.at, because: place.because }
     }
 }
 
@@ -186,31 +162,17 @@ const NARROWING: &[&str] = &[
     "maxProperties",
 ];
 /// Keywords of a consumer that ask for what is not looked into. The keywords of a type are judged with the type.
-const ASKING: &[&str] = &[
-    "if",
-    "then",
-    "else",
-    "$dynamicRef",
-    "$recursiveRef",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-];
+const ASKING: &[&str] =
+    &["if", "then", "else", "$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems"];
 
 /// The target of a local reference, when it may be followed: nothing beside it constrains, no inner base moves it.
 pub(super) fn resolve<'a>(root: &'a Value, schema: &Value, reference: &Value) -> Option<&'a Value> {
-    let alone = schema
-        .as_object()?
-        .keys()
-        .all(|key| key == "$ref" || !ASSERTIONS.contains(&key.as_str()));
+    let alone = schema.as_object()?.keys().all(|key| key == "$ref" || !ASSERTIONS.contains(&key.as_str()));
     let pointer = reference.as_str()?.strip_prefix('#')?;
     if !alone || pointer.contains('%') || has_inner_id(root, true) {
         return None;
     }
-    if pointer.is_empty() || pointer.starts_with('/') {
-        root.pointer(pointer)
-    } else {
-        None
-    }
+    if pointer.is_empty() || pointer.starts_with('/') { root.pointer(pointer) } else { None }
 }
 
 fn has_inner_id(value: &Value, outermost: bool) -> bool {
@@ -248,12 +210,7 @@ pub(super) struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(provider: &'a Value, accepts: &'a Value) -> Self {
-        Self {
-            provider,
-            accepts,
-            steps: 0,
-            depth: 0,
-        }
+        Self { provider, accepts, steps: 0, depth: 0 }
     }
 
     pub(super) fn relate(&mut self, p: &Value, a: &Value) -> Relation {
@@ -319,23 +276,14 @@ impl<'a> Comparison<'a> {
             return Relation::opaque("too many values are listed");
         }
         self.steps += values.len();
-        let (Some(gives), Some(takes)) = (validator(p, self.provider), validator(a, self.accepts))
-        else {
+        let (Some(gives), Some(takes)) = (validator(p, self.provider), validator(a, self.accepts)) else {
             return Relation::opaque("a part of the schema cannot be checked alone");
         };
-        let given: Vec<&Value> = values
-            .iter()
-            .filter(|value| gives.is_valid(value))
-            .collect();
-        let refused: Vec<&&Value> = given
-            .iter()
-            .filter(|value| !takes.is_valid(value))
-            .collect();
+        let given: Vec<&Value> = values.iter().filter(|value| gives.is_valid(value)).collect();
+        let refused: Vec<&&Value> = given.iter().filter(|value| !takes.is_valid(value)).collect();
         match refused.first() {
             None => Relation::Fits,
-            Some(value) if refused.len() == given.len() => {
-                Relation::disjoint(format!("{} is refused", shown(value)))
-            }
+            Some(value) if refused.len() == given.len() => Relation::disjoint(format!("{} is refused", shown(value))),
             Some(value) => Relation::refused(format!("{} is refused", shown(value))),
         }
     }
@@ -368,12 +316,8 @@ impl<'a> Comparison<'a> {
             let part = self.relate(branch, a).narrowed();
             whole = match (whole, part) {
                 (Relation::Fits, _) | (_, Relation::Fits) => Relation::Fits,
-                (Relation::Disjoint(place), _) | (_, Relation::Disjoint(place)) => {
-                    Relation::Disjoint(place)
-                }
-                (Relation::Opaque(place), _) | (_, Relation::Opaque(place)) => {
-                    Relation::Opaque(place)
-                }
+                (Relation::Disjoint(place), _) | (_, Relation::Disjoint(place)) => Relation::Disjoint(place),
+                (Relation::Opaque(place), _) | (_, Relation::Opaque(place)) => Relation::Opaque(place),
                 _ => Relation::Silent,
             };
         }
@@ -412,9 +356,7 @@ impl<'a> Comparison<'a> {
             Some(_) if fits == branches.len() => Relation::Fits,
             Some(relation) if never == branches.len() => relation,
             // A branch nothing of which fits is refused as a whole, other branches aside.
-            Some(Relation::Refused(place) | Relation::Disjoint(place)) if exact => {
-                Relation::Refused(place)
-            }
+            Some(Relation::Refused(place) | Relation::Disjoint(place)) if exact => Relation::Refused(place),
             // A value of one branch of `oneOf` may be excluded by another.
             Some(Relation::Refused(place) | Relation::Disjoint(place)) => Relation::Opaque(place),
             Some(relation) => relation,
@@ -433,22 +375,14 @@ impl<'a> Comparison<'a> {
             let Some(Value::Array(branches)) = ask.get(key) else {
                 continue;
             };
-            let parts: Vec<Relation> = branches
-                .iter()
-                .map(|branch| self.relate(p, branch))
-                .collect();
-            let never = parts
-                .iter()
-                .filter(|part| matches!(part, Relation::Disjoint(_)))
-                .count();
+            let parts: Vec<Relation> = branches.iter().map(|branch| self.relate(p, branch)).collect();
+            let never = parts.iter().filter(|part| matches!(part, Relation::Disjoint(_))).count();
             relation = relation.and(if never == parts.len() {
                 Relation::disjoint(format!("no alternative of `{key}` can fit"))
             } else if parts.contains(&Relation::Fits) && !one {
                 Relation::Fits
             } else {
-                Relation::opaque(format!(
-                    "which alternative of `{key}` fits depends on the value"
-                ))
+                Relation::opaque(format!("which alternative of `{key}` fits depends on the value"))
             });
         }
         if let Some(denied) = ask.get("not") {
@@ -465,9 +399,7 @@ impl<'a> Comparison<'a> {
     fn literals(&mut self, p: &Value, ask: &Map<String, Value>) -> Relation {
         let values: Vec<&Value> = match (ask.get("const"), ask.get("enum")) {
             (Some(value), _) => vec![value],
-            (None, Some(Value::Array(values))) if values.len() <= MAX_COMPATIBILITY_VALUES => {
-                values.iter().collect()
-            }
+            (None, Some(Value::Array(values))) if values.len() <= MAX_COMPATIBILITY_VALUES => values.iter().collect(),
             _ => return Relation::opaque("too many values are listed"),
         };
         self.steps += values.len();
@@ -511,10 +443,7 @@ pub(super) fn validator(part: &Value, root: &Value) -> Option<Validator> {
 }
 
 fn without(map: &Map<String, Value>, key: &str) -> Map<String, Value> {
-    map.iter()
-        .filter(|(name, _)| *name != key)
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    map.iter().filter(|(name, _)| *name != key).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Two schemas of one value as one, when their keywords do not interfere.
@@ -536,10 +465,7 @@ fn merge(base: &Map<String, Value>, branch: &Map<String, Value>) -> Option<Map<S
     ];
     let contextual = |map: &Map<String, Value>| CONTEXTUAL.iter().any(|key| map.contains_key(*key));
     let (mut whole, small) = (base.clone(), branch);
-    let lean = |map: &Map<String, Value>| {
-        map.keys()
-            .all(|key| key == "type" || !ASSERTIONS.contains(&key.as_str()))
-    };
+    let lean = |map: &Map<String, Value>| map.keys().all(|key| key == "type" || !ASSERTIONS.contains(&key.as_str()));
     if (contextual(base) && !lean(branch)) || (contextual(branch) && !lean(base)) {
         return None;
     }
@@ -569,9 +495,5 @@ fn merge(base: &Map<String, Value>, branch: &Map<String, Value>) -> Option<Map<S
 /// A value for a message, shortened.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= 40 {
-        text
-    } else {
-        text.chars().take(40).collect::<String>() + "..."
-    }
+    if text.chars().count() <= 40 { text } else { text.chars().take(40).collect::<String>() + "..." }
 }

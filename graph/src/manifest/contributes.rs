@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     fragment::{
-        AuthoringDecl, CommandArgument, CommandDecl, DataDecl, Enforce, EventDecl, ExtensionDecl,
-        Fragment, HookDecl, ProjectionDecl, ProjectionOutput, PromptDecl, PromptPosition,
-        ServiceAccess, ServiceDecl, SettingDecl, SettingOption, SourceDecl,
+        AuthoringDecl, CommandArgument, CommandDecl, DataDecl, Enforce, EventDecl, ExtensionDecl, Fragment, HookDecl,
+        ProjectionDecl, ProjectionOutput, PromptDecl, PromptPosition, ServiceAccess, ServiceDecl, SettingDecl,
+        SettingOption, SourceDecl,
     },
     report::nearest,
     yaml::{Node, Yaml},
@@ -26,20 +26,10 @@ pub(super) fn read(context: &mut Context<'_>, root: &Document, fragment: &mut Fr
     };
     fragment.tools = texts(node, "tools");
     for (place, tool) in list(node, "tools").iter().enumerate() {
-        if tool
-            .text()
-            .is_some_and(|name| names::FRAMEWORK_TOOLS.contains(&name))
-        {
-            let message = format!(
-                "`{}` is a framework tool; no package may register the name",
-                tool.text().unwrap_or("")
-            );
-            context.error(
-                "framework-tool-name",
-                tool.at,
-                &format!("contributes.tools[{place}]"),
-                message,
-            );
+        if tool.text().is_some_and(|name| names::FRAMEWORK_TOOLS.contains(&name)) {
+            let message =
+                format!("`{}` is a framework tool; no package may register the name", tool.text().unwrap_or(""));
+            context.error("framework-tool-name", tool.at, &format!("contributes.tools[{place}]"), message);
         }
     }
     fragment.actions = texts(node, "actions");
@@ -80,22 +70,13 @@ fn commands(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             }
         }
         let action = text(item, "action").unwrap_or_default();
-        if let Some(at) = item
-            .get("action")
-            .filter(|_| !fragment.actions.contains(&action))
-        {
+        if let Some(at) = item.get("action").filter(|_| !fragment.actions.contains(&action)) {
             let message = format!("`{}` is not one of `contributes.actions`", clip(&action));
             let help = match nearest(&action, fragment.actions.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "list it there and register it in `entry`".to_owned(),
             };
-            context.error_help(
-                "unknown-action",
-                at.at,
-                &format!("{path}.action"),
-                message,
-                help,
-            );
+            context.error_help("unknown-action", at.at, &format!("{path}.action"), message, help);
         }
         let mut arguments: Vec<CommandArgument> = Vec::new();
         let items = list(item, "arguments");
@@ -114,12 +95,7 @@ fn commands(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             }
             let variadic = flag(argument, "variadic", false);
             if variadic && index + 1 < items.len() {
-                context.error(
-                    "variadic-not-last",
-                    argument.at,
-                    &path,
-                    "only the last argument may be variadic",
-                );
+                context.error("variadic-not-last", argument.at, &path, "only the last argument may be variadic");
             }
             arguments.push(CommandArgument {
                 name,
@@ -144,18 +120,12 @@ fn commands(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
 
 fn services(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
     for item in list(node, "services") {
-        let Some(contract) = item
-            .text()
-            .map(str::to_owned)
-            .or_else(|| text(item, "contract"))
-        else {
+        let Some(contract) = item.text().map(str::to_owned).or_else(|| text(item, "contract")) else {
             continue;
         };
         fragment.services.push(ServiceDecl {
             contract,
-            access: text(item, "access")
-                .and_then(|word| ServiceAccess::parse(&word))
-                .unwrap_or_default(),
+            access: text(item, "access").and_then(|word| ServiceAccess::parse(&word)).unwrap_or_default(),
             model_facing: flag(item, "modelFacing", false),
             origin: context.origin(item.at),
         });
@@ -168,70 +138,33 @@ fn extensions(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
         let (Some(point), Some(id)) = (text(item, "point"), text(item, "id")) else {
             continue;
         };
-        if let Some(at) = item
-            .get("point")
-            .filter(|_| !names::KERNEL_POINTS.contains(&point.as_str()))
-        {
+        if let Some(at) = item.get("point").filter(|_| !names::KERNEL_POINTS.contains(&point.as_str())) {
             let name = point.split('@').next().unwrap_or("");
-            let same = names::KERNEL_POINTS
-                .iter()
-                .find(|known| known.split('@').next() == Some(name));
+            let same = names::KERNEL_POINTS.iter().find(|known| known.split('@').next() == Some(name));
             let help = match same {
                 Some(current) => format!("the current version is `{current}`"),
                 None => format!("extension points: {}", names::KERNEL_POINTS.join(", ")),
             };
             let message = format!("`{}` is not an extension point of this host", clip(&point));
-            context.error_help(
-                "unknown-extension-point",
-                at.at,
-                &format!("{path}.point"),
-                message,
-                help,
-            );
+            context.error_help("unknown-extension-point", at.at, &format!("{path}.point"), message, help);
         }
         let slot = text(item, "slot");
         match (&slot, item.get("slot"), point.as_str()) {
             (None, None, "ui.slot@1") => {
-                context.error(
-                    "slot-missing",
-                    item.at,
-                    &path,
-                    "an extension of `ui.slot@1` names its `slot`",
-                );
+                context.error("slot-missing", item.at, &path, "an extension of `ui.slot@1` names its `slot`");
             }
-            (Some(slot), Some(at), "ui.slot@1")
-                if !names::KERNEL_SLOTS.contains(&slot.as_str()) =>
-            {
+            (Some(slot), Some(at), "ui.slot@1") if !names::KERNEL_SLOTS.contains(&slot.as_str()) => {
                 let message = format!("`{}` is not a slot this host shows", clip(slot));
                 let help = format!("slots: {}", names::KERNEL_SLOTS.join(", "));
-                context.warning_help(
-                    "unknown-slot",
-                    at.at,
-                    &format!("{path}.slot"),
-                    message,
-                    help,
-                );
+                context.warning_help("unknown-slot", at.at, &format!("{path}.slot"), message, help);
             }
             (Some(_), Some(at), other) if other != "ui.slot@1" => {
-                context.error(
-                    "slot-misplaced",
-                    at.at,
-                    &format!("{path}.slot"),
-                    "only `ui.slot@1` has slots",
-                );
+                context.error("slot-misplaced", at.at, &format!("{path}.slot"), "only `ui.slot@1` has slots");
             }
             _ => {}
         }
-        if fragment
-            .extensions
-            .iter()
-            .any(|one| one.point == point && one.id == id)
-        {
-            let message = format!(
-                "the extension `{}` of `{}` is declared twice",
-                clip(&id),
-                clip(&point)
-            );
+        if fragment.extensions.iter().any(|one| one.point == point && one.id == id) {
+            let message = format!("the extension `{}` of `{}` is declared twice", clip(&id), clip(&point));
             context.error("duplicate-extension", item.at, &path, message);
         }
         let watch = texts(item, "watch");
@@ -239,12 +172,7 @@ fn extensions(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             let name = namespace.text().unwrap_or("");
             if !name.starts_with('_') && !fragment.data.iter().any(|data| data.namespace == name) {
                 let message = format!("`{}` is not a namespace of `contributes.data`", clip(name));
-                context.warning(
-                    "unknown-namespace",
-                    namespace.at,
-                    &format!("{path}.watch[{index}]"),
-                    message,
-                );
+                context.warning("unknown-namespace", namespace.at, &format!("{path}.watch[{index}]"), message);
             }
         }
         fragment.extensions.push(ExtensionDecl {
@@ -264,32 +192,17 @@ fn hooks(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
         let Some(event) = text(item, "event") else {
             continue;
         };
-        let enforce = text(item, "enforce")
-            .and_then(|word| Enforce::parse(&word))
-            .unwrap_or_default();
-        if fragment
-            .hooks
-            .iter()
-            .any(|one| one.event == event && one.enforce == enforce)
-        {
+        let enforce = text(item, "enforce").and_then(|word| Enforce::parse(&word)).unwrap_or_default();
+        if fragment.hooks.iter().any(|one| one.event == event && one.enforce == enforce) {
             let message = format!(
                 "`{}` with `enforce: {}` is declared twice; once is enough for any number of handlers",
                 clip(&event),
                 enforce.as_str()
             );
-            context.warning(
-                "duplicate-hook",
-                item.at,
-                &format!("contributes.hooks[{place}]"),
-                message,
-            );
+            context.warning("duplicate-hook", item.at, &format!("contributes.hooks[{place}]"), message);
             continue;
         }
-        fragment.hooks.push(HookDecl {
-            event,
-            enforce,
-            origin: context.origin(item.at),
-        });
+        fragment.hooks.push(HookDecl { event, enforce, origin: context.origin(item.at) });
     }
 }
 
@@ -300,16 +213,9 @@ fn events(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             continue;
         };
         if fragment.events.iter().any(|one| one.topic == topic) {
-            context.error(
-                "duplicate-topic",
-                item.at,
-                &path,
-                format!("the topic `{}` is declared twice", clip(&topic)),
-            );
+            context.error("duplicate-topic", item.at, &path, format!("the topic `{}` is declared twice", clip(&topic)));
         }
-        let schema = item
-            .get("schema")
-            .and_then(|at| context.schema_at("", at, &format!("{path}.schema")));
+        let schema = item.get("schema").and_then(|at| context.schema_at("", at, &format!("{path}.schema")));
         fragment.events.push(EventDecl {
             topic,
             schema: schema.unwrap_or_default(),
@@ -342,46 +248,26 @@ fn settings(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             })
             .collect();
         if kind == "select" && options.is_empty() {
-            context.error(
-                "options-missing",
-                item.at,
-                &path,
-                "a `select` needs at least one option",
-            );
+            context.error("options-missing", item.at, &path, "a `select` needs at least one option");
         }
         let (min, max) = (number(item, "min"), number(item, "max"));
         if let (Some(min), Some(max)) = (min, max)
             && min > max
         {
-            context.error(
-                "bad-range",
-                item.at,
-                &path,
-                format!("`min` {min} is above `max` {max}"),
-            );
+            context.error("bad-range", item.at, &path, format!("`min` {min} is above `max` {max}"));
         }
         if let Some(default) = item.get("default") {
             let fits = match kind.as_str() {
                 "toggle" => matches!(default.value, Yaml::Bool(_)),
                 "integer" => matches!(default.value, Yaml::Int(_)),
                 "number" | "slider" => matches!(default.value, Yaml::Int(_) | Yaml::Float(_)),
-                "select" => default
-                    .text()
-                    .is_some_and(|value| options.iter().any(|option| option.value == value)),
+                "select" => default.text().is_some_and(|value| options.iter().any(|option| option.value == value)),
                 "text" | "textarea" => default.text().is_some(),
                 _ => true,
             };
             if !fits && default.value != Yaml::Null {
-                let message = format!(
-                    "the default does not fit a setting of type `{}`",
-                    clip(&kind)
-                );
-                context.warning(
-                    "default-mismatch",
-                    default.at,
-                    &format!("{path}.default"),
-                    message,
-                );
+                let message = format!("the default does not fit a setting of type `{}`", clip(&kind));
+                context.warning("default-mismatch", default.at, &format!("{path}.default"), message);
             }
         }
         fragment.settings.push(SettingDecl {
@@ -389,10 +275,7 @@ fn settings(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             kind,
             label: label(item, "label"),
             description: label(item, "description"),
-            default: item
-                .get("default")
-                .map(|node| node.to_json().to_string())
-                .unwrap_or_default(),
+            default: item.get("default").map(|node| node.to_json().to_string()).unwrap_or_default(),
             min,
             max,
             step: number(item, "step"),
@@ -405,15 +288,10 @@ fn data(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
     for entry in node.get("data").map(Node::entries).unwrap_or_default() {
         let path = format!("contributes.data.{}", entry.key);
         let item = &entry.node;
-        let schema = item
-            .get("schema")
-            .and_then(|at| context.schema_at("", at, &format!("{path}.schema")));
+        let schema = item.get("schema").and_then(|at| context.schema_at("", at, &format!("{path}.schema")));
         let accepts = texts(item, "accepts");
-        let authoring = item
-            .get("authoring")
-            .filter(|node| !node.entries().is_empty());
-        let authoring =
-            authoring.map(|node| authoring_of(context, node, &path, &accepts, schema.as_deref()));
+        let authoring = item.get("authoring").filter(|node| !node.entries().is_empty());
+        let authoring = authoring.map(|node| authoring_of(context, node, &path, &accepts, schema.as_deref()));
         fragment.data.push(DataDecl {
             namespace: entry.key.clone(),
             schema: schema.unwrap_or_default(),
@@ -421,11 +299,7 @@ fn data(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             accepts,
             search_text: item.get("search").and_then(|search| text(search, "text")),
             // A plain text, but a locale file may have made a label of it; English stands first.
-            description: label(item, "description")
-                .into_iter()
-                .next()
-                .map(|(_, text)| text)
-                .unwrap_or_default(),
+            description: label(item, "description").into_iter().next().map(|(_, text)| text).unwrap_or_default(),
             authoring,
             origin: context.origin(entry.key_at),
         });
@@ -441,28 +315,18 @@ fn authoring_of(
 ) -> AuthoringDecl {
     let path = format!("{path}.authoring");
     if accepts.is_empty() {
-        context.error(
-            "authoring-without-accepts",
-            node.at,
-            &path,
-            "`authoring` needs `accepts`",
-        );
+        context.error("authoring-without-accepts", node.at, &path, "`authoring` needs `accepts`");
     }
     let example = node.get("example").and_then(|at| {
         let path = format!("{path}.example");
         let (file, text, value) = context.json_at("", at, &path)?;
-        let schema: Option<serde_json::Value> =
-            schema.and_then(|schema| serde_json::from_str(schema).ok());
+        let schema: Option<serde_json::Value> = schema.and_then(|schema| serde_json::from_str(schema).ok());
         if let Some(Ok(validator)) = schema.as_ref().map(crate::schema::Validator::new) {
             // An example is one value, or a list of values of a keyed source.
-            let one_by_one = value
-                .as_array()
-                .is_some_and(|items| items.iter().all(|item| validator.is_valid(item)));
+            let one_by_one = value.as_array().is_some_and(|items| items.iter().all(|item| validator.is_valid(item)));
             if let (Err(issues), false) = (validator.validate(&value), one_by_one) {
-                let issue = issues
-                    .first()
-                    .map(|issue| format!("{}: {}", issue.path, issue.message))
-                    .unwrap_or_default();
+                let issue =
+                    issues.first().map(|issue| format!("{}: {}", issue.path, issue.message)).unwrap_or_default();
                 context.error(
                     "example-invalid",
                     at.at,
@@ -480,19 +344,15 @@ fn authoring_of(
         key: text(source, "key"),
         locale_array_keys: texts(source, "localeArrayKeys"),
         hidden: text(source, "visibility").as_deref() == Some("hidden"),
-        lorebook: source
-            .get("lorebook")
-            .map(|node| node.to_json().to_string())
-            .unwrap_or_default(),
+        lorebook: source.get("lorebook").map(|node| node.to_json().to_string()).unwrap_or_default(),
     });
     let generate = text(node, "generate").unwrap_or_default();
     if !generate.is_empty() {
-        let keyed = source.as_ref().is_some_and(|source| {
-            !source.hidden && source.kind != "media" && source.key.as_deref() == Some("id")
-        });
+        let keyed = source
+            .as_ref()
+            .is_some_and(|source| !source.hidden && source.kind != "media" && source.key.as_deref() == Some("id"));
         if example.is_none() || !keyed {
-            let message =
-                "`generate` needs an `example` and a public, non-media `source` with `key: id`";
+            let message = "`generate` needs an `example` and a public, non-media `source` with `key: id`";
             context.error("generate-incomplete", node.at, &path, message);
         }
     }
@@ -509,37 +369,19 @@ fn authoring_of(
 }
 
 fn projections(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
-    for entry in node
-        .get("worldProjections")
-        .map(Node::entries)
-        .unwrap_or_default()
-    {
+    for entry in node.get("worldProjections").map(Node::entries).unwrap_or_default() {
         let path = format!("contributes.worldProjections.{}", entry.key);
         let item = &entry.node;
-        let handler = item
-            .get("handler")
-            .and_then(|at| context.file_at("", at, &format!("{path}.handler")));
+        let handler = item.get("handler").and_then(|at| context.file_at("", at, &format!("{path}.handler")));
         let mut outputs = Vec::new();
         for output in item.get("outputs").map(Node::entries).unwrap_or_default() {
             let namespace = text(&output.node, "namespace").unwrap_or_default();
             if !fragment.data.iter().any(|data| data.namespace == namespace) {
-                let message = format!(
-                    "`{}` is not a namespace of `contributes.data`",
-                    clip(&namespace)
-                );
-                context.error(
-                    "unknown-namespace",
-                    output.node.at,
-                    &format!("{path}.outputs.{}", output.key),
-                    message,
-                );
+                let message = format!("`{}` is not a namespace of `contributes.data`", clip(&namespace));
+                context.error("unknown-namespace", output.node.at, &format!("{path}.outputs.{}", output.key), message);
             }
             let key = text(&output.node, "key").unwrap_or_default();
-            outputs.push(ProjectionOutput {
-                id: output.key.clone(),
-                namespace,
-                key,
-            });
+            outputs.push(ProjectionOutput { id: output.key.clone(), namespace, key });
         }
         fragment.projections.push(ProjectionDecl {
             id: entry.key.clone(),
@@ -569,17 +411,11 @@ fn prompts(context: &mut Context<'_>, root: &Document, node: &Node, fragment: &m
         let depth = position.map_or(0, |node| count(node, "depth", 0));
         let position = match position.and_then(Node::text) {
             Some(word) => PromptPosition::parse(word).unwrap_or_default(),
-            None if position.is_some_and(|node| node.get("depth").is_some()) => {
-                PromptPosition::Depth
-            }
+            None if position.is_some_and(|node| node.get("depth").is_some()) => PromptPosition::Depth,
             None => PromptPosition::System,
         };
         fragment.prompts.push(PromptDecl {
-            content_zh: root
-                .prompts_zh
-                .iter()
-                .find(|(of, _)| *of == id)
-                .map(|(_, text)| text.clone()),
+            content_zh: root.prompts_zh.iter().find(|(of, _)| *of == id).map(|(_, text)| text.clone()),
             id,
             content,
             position,

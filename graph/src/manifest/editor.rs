@@ -26,10 +26,7 @@ pub fn manifest_schema(kind: ManifestKind) -> Value {
         ManifestKind::Runtime => ("RUNTIME.md front matter", &tables::RUNTIME),
     };
     let mut schema = object(fields);
-    schema.insert(
-        "$schema".into(),
-        json!("http://json-schema.org/draft-07/schema#"),
-    );
+    schema.insert("$schema".into(), json!("http://json-schema.org/draft-07/schema#"));
     schema.insert("title".into(), json!(title));
     Value::Object(schema)
 }
@@ -72,10 +69,7 @@ fn shape(shape: &'static Shape) -> Map<String, Value> {
         Shape::Map(map) => Value::Object(entries(map)),
         Shape::Object(fields) => Value::Object(object(fields)),
         Shape::Either(shapes) => {
-            let any: Vec<Value> = shapes
-                .iter()
-                .map(|one| Value::Object(self::shape(one)))
-                .collect();
+            let any: Vec<Value> = shapes.iter().map(|one| Value::Object(self::shape(one))).collect();
             json!({"anyOf": any})
         }
     };
@@ -86,10 +80,8 @@ fn shape(shape: &'static Shape) -> Map<String, Value> {
 }
 
 fn text(grammar: &'static Grammar) -> Map<String, Value> {
-    let mut schema = Map::from_iter([
-        ("type".to_owned(), json!("string")),
-        ("maxLength".to_owned(), json!(grammar.max)),
-    ]);
+    let mut schema =
+        Map::from_iter([("type".to_owned(), json!("string")), ("maxLength".to_owned(), json!(grammar.max))]);
     if !grammar.pattern.is_empty() {
         schema.insert("pattern".into(), json!(grammar.pattern));
     }
@@ -114,10 +106,7 @@ fn items(list: &'static ListShape) -> Map<String, Value> {
 fn entries(map: &'static MapShape) -> Map<String, Value> {
     let mut schema = Map::from_iter([
         ("type".to_owned(), json!("object")),
-        (
-            "additionalProperties".to_owned(),
-            Value::Object(shape(&map.of)),
-        ),
+        ("additionalProperties".to_owned(), Value::Object(shape(&map.of))),
         ("maxProperties".to_owned(), json!(map.max)),
         ("propertyNames".to_owned(), Value::Object(text(map.key))),
     ]);

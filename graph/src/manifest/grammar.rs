@@ -19,29 +19,15 @@ pub(crate) struct Grammar {
 
 macro_rules! grammar {
     ($ident:ident, $name:literal, $code:literal, $check:expr, $max:expr, $pattern:literal, $help:literal) => {
-        pub(crate) static $ident: Grammar = Grammar {
-            name: $name,
-            code: $code,
-            check: $check,
-            max: $max,
-            pattern: $pattern,
-            help: $help,
-        };
+        pub(crate) static $ident: Grammar =
+            Grammar { name: $name, code: $code, check: $check, max: $max, pattern: $pattern, help: $help };
     };
 }
 
 const LONG: usize = 100_000;
 
 grammar!(TEXT, "a text", "bad-text", |_| true, LONG, "", "any text");
-grammar!(
-    NONEMPTY,
-    "a non-empty text",
-    "empty-text",
-    |text| !text.trim().is_empty(),
-    1000,
-    "\\S",
-    "any non-empty text"
-);
+grammar!(NONEMPTY, "a non-empty text", "empty-text", |text| !text.trim().is_empty(), 1000, "\\S", "any non-empty text");
 grammar!(
     NONEMPTY_TEXT,
     "a non-empty text",
@@ -110,9 +96,7 @@ grammar!(
     "a namespace",
     "bad-namespace",
     |text| starts(text, |c| c.is_ascii_lowercase())
-        && rest(text, |c| c.is_ascii_lowercase()
-            || c.is_ascii_digit()
-            || matches!(c, '_' | '-')),
+        && rest(text, |c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-')),
     64,
     "^[a-z][a-z0-9_-]*$",
     "start with a lowercase letter, then lowercase letters, digits, `_` and `-`, at most 64"
@@ -140,9 +124,7 @@ grammar!(
     "a module path",
     "bad-path",
     |text| ends(text, &[".js", ".mjs", ".cjs", ".ts", ".mts"])
-        && text
-            .chars()
-            .all(|c| char_alnum(c) || matches!(c, '_' | '.' | '/' | '-')),
+        && text.chars().all(|c| char_alnum(c) || matches!(c, '_' | '.' | '/' | '-')),
     500,
     "^[A-Za-z0-9_./-]+\\.([jJ][sS]|[mM][jJ][sS]|[cC][jJ][sS]|[tT][sS]|[mM][tT][sS])$",
     "write a path inside the package that ends in .js, .mjs, .cjs, .ts or .mts, of letters, digits, `_`, `.`, `/` and `-`"
@@ -223,24 +205,8 @@ grammar!(
     "write `state:*`, `narrative:*`, `characters:*`, `assets:*`, `media:*`, `lorebook:*`, `ui:*`, `interaction:*`, \
      `unknown:*`, `plugin-data:self:<namespace>`, `event:<topic>` or `http:https://<host>`"
 );
-grammar!(
-    LICENSE,
-    "a licence name",
-    "empty-text",
-    |text| !text.trim().is_empty(),
-    64,
-    "\\S",
-    "1 to 64 characters"
-);
-grammar!(
-    AUTHOR_NAME,
-    "an author name",
-    "empty-text",
-    |text| !text.trim().is_empty(),
-    80,
-    "\\S",
-    "1 to 80 characters"
-);
+grammar!(LICENSE, "a licence name", "empty-text", |text| !text.trim().is_empty(), 64, "\\S", "1 to 64 characters");
+grammar!(AUTHOR_NAME, "an author name", "empty-text", |text| !text.trim().is_empty(), 80, "\\S", "1 to 80 characters");
 grammar!(
     HOST_RANGE,
     "a host range",
@@ -254,8 +220,7 @@ grammar!(
     RUNTIME_ID,
     "a runtime id",
     "bad-id",
-    |text| text.is_empty()
-        || text.split('/').all(ids::is_package_id) && text.split('/').count() <= 2,
+    |text| text.is_empty() || text.split('/').all(ids::is_package_id) && text.split('/').count() <= 2,
     200,
     "^([a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?)?$",
     "write `<plugin>` or `<plugin>/<runtime>`"
@@ -269,15 +234,7 @@ grammar!(
     "^[A-Za-z0-9_-]+$",
     "write letters, digits, `_` and `-`, at most 64: model providers accept no other names"
 );
-grammar!(
-    ANY_KEY,
-    "a key",
-    "bad-key",
-    |text| !text.is_empty(),
-    200,
-    "",
-    "any non-empty key"
-);
+grammar!(ANY_KEY, "a key", "bad-key", |text| !text.is_empty(), 200, "", "any non-empty key");
 
 fn char_alpha(c: char) -> bool {
     c.is_ascii_alphabetic()
@@ -322,11 +279,8 @@ fn is_https_origin(text: &str) -> bool {
         return false;
     };
     let (name, port) = host.split_once(':').unwrap_or((host, "443"));
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.chars().all(|c| char_alnum(c) || c == '-')
-            && !label.starts_with('-')
-    };
+    let label =
+        |label: &str| !label.is_empty() && label.chars().all(|c| char_alnum(c) || c == '-') && !label.starts_with('-');
     name.split('.').all(label) && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
@@ -334,10 +288,8 @@ fn is_https_origin(text: &str) -> bool {
 pub(crate) fn is_pointer(text: &str) -> bool {
     let steps_start = text.is_empty() || text.starts_with('/');
     let bytes = text.as_bytes();
-    let escapes = bytes
-        .iter()
-        .enumerate()
-        .all(|(at, byte)| *byte != b'~' || matches!(bytes.get(at + 1), Some(b'0' | b'1')));
+    let escapes =
+        bytes.iter().enumerate().all(|(at, byte)| *byte != b'~' || matches!(bytes.get(at + 1), Some(b'0' | b'1')));
     steps_start && escapes
 }
 
@@ -366,10 +318,7 @@ fn is_effect(text: &str) -> bool {
         return true;
     }
     if let Some(namespace) = text.strip_prefix("plugin-data:self:") {
-        return !namespace.is_empty()
-            && namespace
-                .chars()
-                .all(|c| char_word(c) || matches!(c, '-' | '.' | '*'));
+        return !namespace.is_empty() && namespace.chars().all(|c| char_word(c) || matches!(c, '-' | '.' | '*'));
     }
     if let Some(topic) = text.strip_prefix("event:") {
         return ids::is_topic(topic);
@@ -385,40 +334,19 @@ mod tests {
     #[test]
     fn names_and_paths() {
         for (grammar, good, bad) in [
-            (
-                &CONTRACT,
-                &["a@1", "world.time-context@12"][..],
-                &["a", "a@0", "a@01", "A@1", "a/b@1", "@1", "a@1x"][..],
-            ),
-            (
-                &TOPIC,
-                &["a.b", "scene-1.changed.now"],
-                &["a", "a.", ".a", "A.b", "a b.c"],
-            ),
-            (
-                &JS_PATH,
-                &["./a.js", "server/x.MJS", "h.ts"],
-                &["a", "a.json", "a b.js"],
-            ),
+            (&CONTRACT, &["a@1", "world.time-context@12"][..], &["a", "a@0", "a@01", "A@1", "a/b@1", "@1", "a@1x"][..]),
+            (&TOPIC, &["a.b", "scene-1.changed.now"], &["a", "a.", ".a", "A.b", "a b.c"]),
+            (&JS_PATH, &["./a.js", "server/x.MJS", "h.ts"], &["a", "a.json", "a b.js"]),
             (
                 &ORIGIN,
                 &["https://a.example", "https://a.example:8443"],
                 &["http://a", "https://a/b", "https://u@a", "https://"],
             ),
-            (
-                &HTTPS,
-                &["https://a.example/x?y"],
-                &["https://u:p@a.example", "http://a", "https://a b"],
-            ),
+            (&HTTPS, &["https://a.example/x?y"], &["https://u:p@a.example", "http://a", "https://a b"]),
             (&POINTER, &["", "/a/0", "/a~1b"], &["a", "/a~2", "/a~"]),
             (
                 &EFFECT,
-                &[
-                    "state:*",
-                    "plugin-data:self:_x",
-                    "event:a.b",
-                    "http:https://a.example",
-                ],
+                &["state:*", "plugin-data:self:_x", "event:a.b", "http:https://a.example"],
                 &["state:x", "event:a", "plugin-data:other:x"],
             ),
             (&RUNTIME_ID, &["", "a", "a/b"], &["a/b/c", "a/", "A"]),
@@ -428,11 +356,7 @@ mod tests {
                 assert!((grammar.check)(text), "{text:?} should be {}", grammar.name);
             }
             for text in bad {
-                assert!(
-                    !(grammar.check)(text),
-                    "{text:?} should not be {}",
-                    grammar.name
-                );
+                assert!(!(grammar.check)(text), "{text:?} should not be {}", grammar.name);
             }
         }
         assert!(is_locale("zh-Hans") && is_locale("pt_BR") && is_locale("en"));

@@ -7,8 +7,7 @@ use super::{
 };
 use crate::{
     fragment::{
-        Cardinality, Fragment, InputDecl, OutputDecl, RuntimeDecl, Scope, SelfDataDecl,
-        SelfDataFormat, Visibility,
+        Cardinality, Fragment, InputDecl, OutputDecl, RuntimeDecl, Scope, SelfDataDecl, SelfDataFormat, Visibility,
     },
     report::nearest,
     yaml::Node,
@@ -18,12 +17,7 @@ use crate::{
 const SELF_DATA_ENTRIES: u32 = 50;
 
 /// Reads `io`.
-pub(super) fn read(
-    context: &mut Context<'_>,
-    place: &Place<'_>,
-    decl: &mut RuntimeDecl,
-    fragment: &Fragment,
-) {
+pub(super) fn read(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl, fragment: &Fragment) {
     let Some(node) = place.node.get("io") else {
         return;
     };
@@ -32,69 +26,37 @@ pub(super) fn read(
             decl.inputs.push(input);
         }
     }
-    for (index, item) in node
-        .get("selfData")
-        .map(Node::items)
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
+    for (index, item) in node.get("selfData").map(Node::items).unwrap_or_default().iter().enumerate() {
         let (Some(namespace), Some(tag)) = (text(item, "namespace"), text(item, "as")) else {
             continue;
         };
         if !fragment.data.iter().any(|data| data.namespace == namespace) {
-            let message = format!(
-                "`{}` is not a namespace of `contributes.data`",
-                clip(&namespace)
-            );
-            context.warning(
-                "unknown-namespace",
-                item.at,
-                &place.path(&format!("io.selfData[{index}]")),
-                message,
-            );
+            let message = format!("`{}` is not a namespace of `contributes.data`", clip(&namespace));
+            context.warning("unknown-namespace", item.at, &place.path(&format!("io.selfData[{index}]")), message);
         }
-        let tag = tag
-            .trim()
-            .trim_start_matches('<')
-            .trim_end_matches('>')
-            .to_owned();
+        let tag = tag.trim().trim_start_matches('<').trim_end_matches('>').to_owned();
         decl.self_data.push(SelfDataDecl {
             namespace,
             tag,
-            format: text(item, "format")
-                .and_then(|word| SelfDataFormat::parse(&word))
-                .unwrap_or_default(),
+            format: text(item, "format").and_then(|word| SelfDataFormat::parse(&word)).unwrap_or_default(),
             max_entries: count(item, "maxEntries", SELF_DATA_ENTRIES),
         });
     }
     if let Some(schema) = node.get("payloadSchema") {
-        decl.payload_schema =
-            context.schema_at(place.base, schema, &place.path("io.payloadSchema"));
+        decl.payload_schema = context.schema_at(place.base, schema, &place.path("io.payloadSchema"));
     }
-    decl.visibility = text(node, "visibility")
-        .and_then(|word| Visibility::parse(&word))
-        .unwrap_or_default();
+    decl.visibility = text(node, "visibility").and_then(|word| Visibility::parse(&word)).unwrap_or_default();
     decl.concealed = flag(node, "concealed", false);
     if let Some(output) = node.get("output") {
         decl.output = output_of(context, place, output, fragment);
     }
 }
 
-fn input(
-    context: &mut Context<'_>,
-    place: &Place<'_>,
-    name: &str,
-    node: &Node,
-) -> Option<InputDecl> {
+fn input(context: &mut Context<'_>, place: &Place<'_>, name: &str, node: &Node) -> Option<InputDecl> {
     let base = place.path(&format!("io.inputs.{name}"));
     let path = |field: &str| format!("{base}{field}");
     let from = node.get("from")?;
-    let (runtime, contract, kernel) = (
-        text(from, "runtime"),
-        text(from, "contract"),
-        text(from, "kernel"),
-    );
+    let (runtime, contract, kernel) = (text(from, "runtime"), text(from, "contract"), text(from, "kernel"));
     if runtime.as_deref() == Some("") {
         context.warning(
             "empty-reference",
@@ -116,9 +78,7 @@ fn input(
     if let Some(contract) = &contract {
         listed(context, from, &path(".from.contract"), contract);
     }
-    let scope = text(node, "scope")
-        .and_then(|word| Scope::parse(&word))
-        .unwrap_or_default();
+    let scope = text(node, "scope").and_then(|word| Scope::parse(&word)).unwrap_or_default();
     let record_as = text(node, "recordAs");
     match scope {
         Scope::Committed => {
@@ -131,12 +91,7 @@ fn input(
                 );
             }
             if kernel.is_some() {
-                context.error(
-                    "committed-kernel",
-                    node.at,
-                    &path(".scope"),
-                    "a kernel value is of this turn only",
-                );
+                context.error("committed-kernel", node.at, &path(".scope"), "a kernel value is of this turn only");
             } else if record_as.is_none() {
                 let message = "a committed input names the export it reads with `recordAs`";
                 context.error("record-as-missing", node.at, &path(".recordAs"), message);
@@ -144,27 +99,18 @@ fn input(
         }
         _ => {
             if let Some(entry) = node.entry("recordAs") {
-                let message =
-                    "`recordAs` on an input is for `scope: committed`; here it has no effect";
-                context.warning(
-                    "record-as-unused",
-                    entry.key_at,
-                    &path(".recordAs"),
-                    message,
-                );
+                let message = "`recordAs` on an input is for `scope: committed`; here it has no effect";
+                context.warning("record-as-unused", entry.key_at, &path(".recordAs"), message);
             }
         }
     }
-    let (accepts, accepts_contract) =
-        schema_reference(context, place, node.get("accepts"), &path(".accepts"));
+    let (accepts, accepts_contract) = schema_reference(context, place, node.get("accepts"), &path(".accepts"));
     Some(InputDecl {
         name: name.to_owned(),
         runtime,
         contract,
         kernel,
-        cardinality: text(from, "cardinality")
-            .and_then(|word| Cardinality::parse(&word))
-            .unwrap_or_default(),
+        cardinality: text(from, "cardinality").and_then(|word| Cardinality::parse(&word)).unwrap_or_default(),
         scope,
         select: text(node, "select"),
         required: flag(node, "required", false),
@@ -186,61 +132,30 @@ fn schema_reference(
         return (None, None);
     };
     match node.text().and_then(|text| text.strip_prefix("contract:")) {
-        Some(contract) => (
-            None,
-            crate::ids::is_contract_id(contract).then(|| contract.to_owned()),
-        ),
+        Some(contract) => (None, crate::ids::is_contract_id(contract).then(|| contract.to_owned())),
         None => (context.schema_at(place.base, node, path), None),
     }
 }
 
-fn output_of(
-    context: &mut Context<'_>,
-    place: &Place<'_>,
-    node: &Node,
-    fragment: &Fragment,
-) -> OutputDecl {
+fn output_of(context: &mut Context<'_>, place: &Place<'_>, node: &Node, fragment: &Fragment) -> OutputDecl {
     let contract = text(node, "contract");
     if let (Some(contract), Some(at)) = (&contract, node.get("contract")) {
         let provided = || fragment.provides.iter().map(|one| one.contract.as_str());
         if !provided().any(|one| one == contract) {
-            let message = format!(
-                "the output contract `{}` is not listed in the root's `provides`",
-                clip(contract)
-            );
+            let message = format!("the output contract `{}` is not listed in the root's `provides`", clip(contract));
             let help = match nearest(contract, provided()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("add `provides: [{contract}]`"),
             };
-            context.error_help(
-                "contract-not-provided",
-                at.at,
-                &place.path("io.output.contract"),
-                message,
-                help,
-            );
+            context.error_help("contract-not-provided", at.at, &place.path("io.output.contract"), message, help);
         }
     }
-    let (schema, schema_contract) = schema_reference(
-        context,
-        place,
-        node.get("schema"),
-        &place.path("io.output.schema"),
-    );
+    let (schema, schema_contract) =
+        schema_reference(context, place, node.get("schema"), &place.path("io.output.schema"));
     let record_as = text(node, "recordAs");
     if record_as.is_some() && node.get("schema").is_none() {
         let message = "`recordAs` needs a `schema`";
-        context.error(
-            "record-as-schema",
-            node.at,
-            &place.path("io.output.recordAs"),
-            message,
-        );
+        context.error("record-as-schema", node.at, &place.path("io.output.recordAs"), message);
     }
-    OutputDecl {
-        contract,
-        schema,
-        schema_contract,
-        record_as,
-    }
+    OutputDecl { contract, schema, schema_contract, record_as }
 }

@@ -46,12 +46,7 @@ pub(crate) fn read(reader: &mut Reader, folder: Option<&str>, report: &mut Repor
     shape::check(ROOT, &root.node, &tables::PLUGIN, context.report);
     let mut subs = runtime_documents(&mut context);
     for (_, document) in &subs {
-        shape::check(
-            &document.file,
-            &document.node,
-            &tables::RUNTIME,
-            context.report,
-        );
+        shape::check(&document.file, &document.node, &tables::RUNTIME, context.report);
     }
 
     let overlays = locale::read(&mut context, &mut root, &mut subs);
@@ -59,10 +54,7 @@ pub(crate) fn read(reader: &mut Reader, folder: Option<&str>, report: &mut Repor
     fragment.messages = overlays.messages;
     contributes::read(&mut context, &root, &mut fragment);
 
-    let inline = root
-        .node
-        .get("runtime")
-        .filter(|node| !node.entries().is_empty());
+    let inline = root.node.get("runtime").filter(|node| !node.entries().is_empty());
     if let (Some(node), false) = (inline, subs.is_empty()) {
         context.error(
             "layout",
@@ -72,20 +64,12 @@ pub(crate) fn read(reader: &mut Reader, folder: Option<&str>, report: &mut Repor
         );
     } else if let Some(node) = inline {
         let id = fragment.plugin_id.clone();
-        let decl = runtime::read(
-            &mut context,
-            runtime::Place::inline(&id, node, &root),
-            &fragment,
-        );
+        let decl = runtime::read(&mut context, runtime::Place::inline(&id, node, &root), &fragment);
         fragment.runtimes.push(decl);
     }
     for (rid, document) in &subs {
         let id = format!("{}/{rid}", fragment.plugin_id);
-        let decl = runtime::read(
-            &mut context,
-            runtime::Place::folder(&id, rid, document),
-            &fragment,
-        );
+        let decl = runtime::read(&mut context, runtime::Place::folder(&id, rid, document), &fragment);
         fragment.runtimes.push(decl);
     }
     fragment.runtimes.sort_by(|a, b| a.id.cmp(&b.id));
@@ -98,13 +82,9 @@ fn root_document(context: &mut Context<'_>) -> Option<Document> {
     if context.reader.get(ROOT, context.report).is_none() {
         // A manifest that could not be read (too large, not UTF-8) has been reported already.
         if !context.report.has_errors() {
-            let missing = Diagnostic::error(
-                "plugin-md-missing",
-                ROOT,
-                Position::default(),
-                "the package has no PLUGIN.md",
-            )
-            .with_help("add a PLUGIN.md with front matter: id, kind and description");
+            let missing =
+                Diagnostic::error("plugin-md-missing", ROOT, Position::default(), "the package has no PLUGIN.md")
+                    .with_help("add a PLUGIN.md with front matter: id, kind and description");
             context.report.add(missing);
         }
         return None;
@@ -118,17 +98,11 @@ fn runtime_documents(context: &mut Context<'_>) -> Vec<(String, Document)> {
     let mut stray = Vec::new();
     for path in context.reader.paths() {
         if path == "RUNTIME.md" {
-            stray.push((
-                path.to_owned(),
-                "the root manifest is PLUGIN.md; RUNTIME.md belongs into `runtimes/<name>/`",
-            ));
+            stray.push((path.to_owned(), "the root manifest is PLUGIN.md; RUNTIME.md belongs into `runtimes/<name>/`"));
         }
         let Some(rest) = path.strip_prefix("runtimes/") else {
             if path != ROOT && path.ends_with("/PLUGIN.md") {
-                stray.push((
-                    path.to_owned(),
-                    "only the root of a package holds a PLUGIN.md",
-                ));
+                stray.push((path.to_owned(), "only the root of a package holds a PLUGIN.md"));
             }
             continue;
         };
@@ -138,10 +112,7 @@ fn runtime_documents(context: &mut Context<'_>) -> Vec<(String, Document)> {
             }
             Some((rid, file)) => {
                 if file == "PLUGIN.md" || file.ends_with("/PLUGIN.md") {
-                    stray.push((
-                        path.to_owned(),
-                        "the manifest of a runtime folder is RUNTIME.md",
-                    ));
+                    stray.push((path.to_owned(), "the manifest of a runtime folder is RUNTIME.md"));
                 }
                 folders.entry(rid.to_owned()).or_insert(false);
             }
@@ -149,21 +120,11 @@ fn runtime_documents(context: &mut Context<'_>) -> Vec<(String, Document)> {
         }
     }
     for (path, message) in stray {
-        context.report.add(Diagnostic::error(
-            "layout",
-            &path,
-            Position { line: 1, column: 1 },
-            message,
-        ));
+        context.report.add(Diagnostic::error("layout", &path, Position { line: 1, column: 1 }, message));
     }
     if folders.len() > MAX_RUNTIMES_PER_PACKAGE {
         let message = format!("a package may have at most {MAX_RUNTIMES_PER_PACKAGE} runtimes");
-        context.report.add(Diagnostic::error(
-            "too-many-runtimes",
-            "runtimes",
-            Position::default(),
-            message,
-        ));
+        context.report.add(Diagnostic::error("too-many-runtimes", "runtimes", Position::default(), message));
         return Vec::new();
     }
     let mut documents = Vec::new();
@@ -176,9 +137,7 @@ fn runtime_documents(context: &mut Context<'_>) -> Vec<(String, Document)> {
         if !ids::is_package_id(&rid) {
             let message = format!("`{}` is not a runtime name", shape::clip(&rid));
             let help = "start with a lowercase letter, then lowercase letters, digits and `-`";
-            context.report.add(
-                Diagnostic::error("bad-id", &file, Position::default(), message).with_help(help),
-            );
+            context.report.add(Diagnostic::error("bad-id", &file, Position::default(), message).with_help(help));
             continue;
         }
         if let Some(document) = Document::load(context, &file) {

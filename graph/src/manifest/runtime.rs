@@ -8,8 +8,8 @@ use super::{
 };
 use crate::{
     fragment::{
-        Cardinality, CompletionDecl, CompletionMode, EffectsDecl, Fragment, HttpPermission,
-        ManualExecution, NeedDecl, RuntimeDecl, RuntimeKind, Scope, TriggerKind, Visibility,
+        Cardinality, CompletionDecl, CompletionMode, EffectsDecl, Fragment, HttpPermission, ManualExecution, NeedDecl,
+        RuntimeDecl, RuntimeKind, Scope, TriggerKind, Visibility,
     },
     plan::Stage,
     report::nearest,
@@ -39,24 +39,12 @@ pub(super) struct Place<'a> {
 impl<'a> Place<'a> {
     /// The `runtime` of the root manifest.
     pub(super) fn inline(id: &'a str, node: &'a Node, root: &'a Document) -> Self {
-        Self {
-            id,
-            node,
-            document: root,
-            base: "",
-            prefix: "runtime.",
-        }
+        Self { id, node, document: root, base: "", prefix: "runtime." }
     }
 
     /// A runtime folder.
     pub(super) fn folder(id: &'a str, _rid: &str, document: &'a Document) -> Self {
-        Self {
-            id,
-            node: &document.node,
-            document,
-            base: document.folder(),
-            prefix: "",
-        }
+        Self { id, node: &document.node, document, base: document.folder(), prefix: "" }
     }
 
     pub(super) fn is_inline(&self) -> bool {
@@ -70,11 +58,7 @@ impl<'a> Place<'a> {
 }
 
 /// Reads one runtime.
-pub(super) fn read(
-    context: &mut Context<'_>,
-    place: Place<'_>,
-    fragment: &Fragment,
-) -> RuntimeDecl {
+pub(super) fn read(context: &mut Context<'_>, place: Place<'_>, fragment: &Fragment) -> RuntimeDecl {
     context.file = place.document.file.clone();
     let node = place.node;
     let kind = text(node, "type").and_then(|word| RuntimeKind::parse(&word));
@@ -103,10 +87,7 @@ pub(super) fn read(
     let http = node.get("permissions").and_then(|node| node.get("http"));
     for item in http.map(Node::items).unwrap_or_default() {
         if let Some(origin) = text(item, "origin") {
-            decl.http.push(HttpPermission {
-                origin: origin.to_ascii_lowercase(),
-                methods: texts(item, "methods"),
-            });
+            decl.http.push(HttpPermission { origin: origin.to_ascii_lowercase(), methods: texts(item, "methods") });
         }
     }
     rules(context, &place, &decl);
@@ -116,9 +97,7 @@ pub(super) fn read(
 fn schedule(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl) {
     let empty = Node::new(place.node.at, crate::yaml::Yaml::Map(Vec::new()));
     let node = place.node.get("schedule").unwrap_or(&empty);
-    let trigger = node
-        .get("trigger")
-        .filter(|node| !node.entries().is_empty());
+    let trigger = node.get("trigger").filter(|node| !node.entries().is_empty());
     let kind = trigger.and_then(|trigger| TriggerKind::parse(&text(trigger, "type")?));
     decl.stage = text(node, "stage").and_then(|word| Stage::parse(&word));
     decl.subagent_only = flag(node, "subagentOnly", false);
@@ -130,55 +109,27 @@ fn schedule(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl
         (None, Some(_), false) => TriggerKind::Auto,
         (None, None, false) => {
             if trigger.is_none() {
-                let message = "the runtime names neither a stage nor a trigger, so nothing but a call by name starts it";
+                let message =
+                    "the runtime names neither a stage nor a trigger, so nothing but a call by name starts it";
                 let help = "give `schedule.stage` (runs every turn) or `schedule.trigger`";
-                context.warning_help(
-                    "never-triggered",
-                    node.at,
-                    &place.path("schedule"),
-                    message,
-                    help,
-                );
+                context.warning_help("never-triggered", node.at, &place.path("schedule"), message, help);
             }
             TriggerKind::Manual
         }
     };
-    if matches!(kind, Some(TriggerKind::Auto | TriggerKind::Scheduled))
-        && decl.stage.is_none()
-        && !decl.subagent_only
-    {
-        let message = format!(
-            "a runtime with the trigger `{}` needs a `stage`",
-            decl.trigger.as_str()
-        );
+    if matches!(kind, Some(TriggerKind::Auto | TriggerKind::Scheduled)) && decl.stage.is_none() && !decl.subagent_only {
+        let message = format!("a runtime with the trigger `{}` needs a `stage`", decl.trigger.as_str());
         let help = "one of setup, pre-turn, narrative, post-turn, audit";
-        context.error_help(
-            "stage-missing",
-            at,
-            &place.path("schedule.stage"),
-            message,
-            help,
-        );
+        context.error_help("stage-missing", at, &place.path("schedule.stage"), message, help);
     }
     if decl.subagent_only {
         if kind.is_some_and(|kind| kind != TriggerKind::Manual) {
             let message = "a `subagentOnly` runtime is started by its callers only";
-            context.error_help(
-                "subagent-trigger",
-                at,
-                &place.path("schedule.trigger"),
-                message,
-                "leave `trigger` out",
-            );
+            context.error_help("subagent-trigger", at, &place.path("schedule.trigger"), message, "leave `trigger` out");
         }
         if let (Some(_), Some(stage)) = (decl.stage, node.get("stage")) {
             let message = "a `subagentOnly` runtime runs in no stage; the stage has no effect";
-            context.warning(
-                "subagent-stage",
-                stage.at,
-                &place.path("schedule.stage"),
-                message,
-            );
+            context.warning("subagent-stage", stage.at, &place.path("schedule.stage"), message);
         }
         decl.stage = None;
     }
@@ -191,12 +142,7 @@ fn schedule(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl
         decl.max_trigger_count = count(trigger, "maxTriggerCount", 0);
         match decl.trigger {
             TriggerKind::Event if decl.topic.is_none() => {
-                context.error(
-                    "topic-missing",
-                    trigger.at,
-                    &path("topic"),
-                    "an `event` trigger needs a `topic`",
-                );
+                context.error("topic-missing", trigger.at, &path("topic"), "an `event` trigger needs a `topic`");
             }
             TriggerKind::Scheduled if decl.interval == 0 => {
                 context.error(
@@ -208,17 +154,11 @@ fn schedule(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl
             }
             _ => {}
         }
-        for (field, wanted) in [
-            ("topic", TriggerKind::Event),
-            ("interval", TriggerKind::Scheduled),
-        ] {
+        for (field, wanted) in [("topic", TriggerKind::Event), ("interval", TriggerKind::Scheduled)] {
             if let Some(entry) = trigger.entry(field)
                 && decl.trigger != wanted
             {
-                let message = format!(
-                    "`{field}` has no effect with the trigger `{}`",
-                    decl.trigger.as_str()
-                );
+                let message = format!("`{field}` has no effect with the trigger `{}`", decl.trigger.as_str());
                 context.warning("trigger-field-unused", entry.key_at, &path(field), message);
             }
         }
@@ -232,29 +172,18 @@ fn schedule(context: &mut Context<'_>, place: &Place<'_>, decl: &mut RuntimeDecl
 
     decl.needs = needs(context, place, node, "needs", decl);
     decl.after = needs(context, place, node, "after", decl);
-    decl.manual = node
-        .get("manual")
-        .and_then(|manual| ManualExecution::parse(&text(manual, "execution")?))
-        .unwrap_or_default();
+    decl.manual =
+        node.get("manual").and_then(|manual| ManualExecution::parse(&text(manual, "execution")?)).unwrap_or_default();
     decl.completion = completion(context, place, node, decl);
 }
 
-fn completion(
-    context: &mut Context<'_>,
-    place: &Place<'_>,
-    schedule: &Node,
-    decl: &RuntimeDecl,
-) -> CompletionDecl {
+fn completion(context: &mut Context<'_>, place: &Place<'_>, schedule: &Node, decl: &RuntimeDecl) -> CompletionDecl {
     let Some(node) = schedule.get("completion") else {
         return CompletionDecl::default();
     };
     let path = |field: &str| place.path(&format!("schedule.completion{field}"));
-    let mode = text(node, "mode")
-        .and_then(|word| CompletionMode::parse(&word))
-        .unwrap_or_default();
-    if mode == CompletionMode::Detached
-        && !matches!(decl.stage, Some(Stage::PostTurn | Stage::Audit))
-    {
+    let mode = text(node, "mode").and_then(|word| CompletionMode::parse(&word)).unwrap_or_default();
+    if mode == CompletionMode::Detached && !matches!(decl.stage, Some(Stage::PostTurn | Stage::Audit)) {
         let message = "only runtimes of the stages post-turn and audit may be detached";
         context.error("detached-stage", node.at, &path(".mode"), message);
     }
@@ -286,26 +215,12 @@ fn needs(
     decl: &RuntimeDecl,
 ) -> Vec<NeedDecl> {
     let mut list = Vec::new();
-    for (index, item) in schedule
-        .get(key)
-        .map(Node::items)
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
+    for (index, item) in schedule.get(key).map(Node::items).unwrap_or_default().iter().enumerate() {
         let path = place.path(&format!("schedule.{key}[{index}]"));
-        let runtime = item
-            .text()
-            .map(str::to_owned)
-            .or_else(|| text(item, "runtime"));
+        let runtime = item.text().map(str::to_owned).or_else(|| text(item, "runtime"));
         let contract = text(item, "contract");
         if runtime.as_deref() == Some("") {
-            context.warning(
-                "empty-reference",
-                item.at,
-                &path,
-                "an empty name waits for nothing and is dropped",
-            );
+            context.warning("empty-reference", item.at, &path, "an empty name waits for nothing and is dropped");
             continue;
         }
         let Some((runtime, contract)) = target(context, item, &path, runtime, contract) else {
@@ -314,9 +229,7 @@ fn needs(
         if let (Some(contract), "needs") = (&contract, key) {
             listed(context, item, &path, contract);
         }
-        let scope = text(item, "scope")
-            .and_then(|word| Scope::parse(&word))
-            .unwrap_or_default();
+        let scope = text(item, "scope").and_then(|word| Scope::parse(&word)).unwrap_or_default();
         if scope == Scope::Session && decl.stage != Some(Stage::Setup) {
             let message = "`scope: session` is for runtimes of the stage `setup`";
             context.error("session-scope", item.at, &path, message);
@@ -324,9 +237,7 @@ fn needs(
         list.push(NeedDecl {
             runtime,
             contract,
-            cardinality: text(item, "cardinality")
-                .and_then(|word| Cardinality::parse(&word))
-                .unwrap_or_default(),
+            cardinality: text(item, "cardinality").and_then(|word| Cardinality::parse(&word)).unwrap_or_default(),
             scope,
             origin: context.origin(item.at),
         });
@@ -352,12 +263,7 @@ pub(super) fn target(
         }
         (None, Some(_)) => Some((runtime, contract)),
         (Some(_), Some(_)) => {
-            context.error(
-                "ambiguous-reference",
-                item.at,
-                path,
-                "name a `runtime` or a `contract`, not both",
-            );
+            context.error("ambiguous-reference", item.at, path, "name a `runtime` or a `contract`, not both");
             None
         }
         (None, None) => {
@@ -366,12 +272,7 @@ pub(super) fn target(
                 && item.get("runtime").is_none()
                 && item.get("contract").is_none()
             {
-                context.error(
-                    "missing-reference",
-                    item.at,
-                    path,
-                    "name a `runtime` or a `contract`",
-                );
+                context.error("missing-reference", item.at, path, "name a `runtime` or a `contract`");
             }
             None
         }
@@ -383,15 +284,10 @@ pub(super) fn listed(context: &mut Context<'_>, item: &Node, path: &str, contrac
     if context.consumable.contains(contract) {
         return;
     }
-    let message = format!(
-        "the contract `{}` is not listed in the root's `requires` or `optional`",
-        clip(contract)
-    );
+    let message = format!("the contract `{}` is not listed in the root's `requires` or `optional`", clip(contract));
     let help = match nearest(contract, context.consumable.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!(
-            "add `optional: [{contract}]`, or `requires` when the package cannot do without"
-        ),
+        None => format!("add `optional: [{contract}]`, or `requires` when the package cannot do without"),
     };
     context.error_help("contract-undeclared", item.at, path, message, help);
 }
@@ -405,12 +301,7 @@ fn rules(context: &mut Context<'_>, place: &Place<'_>, decl: &RuntimeDecl) {
     }
     if decl.subagent_only {
         if decl.kind != RuntimeKind::Agent {
-            context.error(
-                "subagent-kind",
-                at,
-                &place.path("type"),
-                "a `subagentOnly` runtime is an agent",
-            );
+            context.error("subagent-kind", at, &place.path("type"), "a `subagentOnly` runtime is an agent");
         }
         if decl.output.contract.is_none() {
             let message = "a `subagentOnly` runtime is found by the contract it gives";
@@ -432,26 +323,15 @@ fn rules(context: &mut Context<'_>, place: &Place<'_>, decl: &RuntimeDecl) {
                     clip(&input.name)
                 );
                 let path = place.path(&format!("io.inputs.{}", input.name));
-                let at = crate::Position {
-                    line: input.origin.line,
-                    column: input.origin.column,
-                };
+                let at = crate::Position { line: input.origin.line, column: input.origin.column };
                 context.error("background-input", at, &path, message);
             }
         }
     }
-    let budget = place
-        .node
-        .get("schedule")
-        .and_then(|node| node.get("trigger"))
-        .and_then(|node| int(node, "startTurn"));
+    let budget =
+        place.node.get("schedule").and_then(|node| node.get("trigger")).and_then(|node| int(node, "startTurn"));
     if decl.stage == Some(Stage::Setup) && budget.is_some_and(|turn| turn > 1) {
         let message = "setup is turn 1; a later `startTurn` would never come";
-        context.warning(
-            "setup-start-turn",
-            at,
-            &place.path("schedule.trigger.startTurn"),
-            message,
-        );
+        context.warning("setup-start-turn", at, &place.path("schedule.trigger.startTurn"), message);
     }
 }

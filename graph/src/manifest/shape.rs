@@ -83,12 +83,7 @@ pub(crate) struct Moved {
 
 /// Checks a document.
 pub(crate) fn check(file: &str, node: &Node, fields: &'static Fields, report: &mut Report) {
-    Checker {
-        file,
-        report,
-        path: String::new(),
-    }
-    .object(node, fields);
+    Checker { file, report, path: String::new() }.object(node, fields);
 }
 
 struct Checker<'a> {
@@ -119,19 +114,9 @@ impl Checker<'_> {
     }
 
     fn wrong_type(&mut self, node: &Node, expected: &str) {
-        let quoted = matches!(node.value, Yaml::Bool(_) | Yaml::Int(_) | Yaml::Float(_))
-            && expected.contains("string");
-        let help = if quoted {
-            "put the value in quotes".to_owned()
-        } else {
-            format!("write {expected}")
-        };
-        self.error(
-            "wrong-type",
-            node.at,
-            format!("expected {expected}, found {}", node.kind()),
-            Some(help),
-        );
+        let quoted = matches!(node.value, Yaml::Bool(_) | Yaml::Int(_) | Yaml::Float(_)) && expected.contains("string");
+        let help = if quoted { "put the value in quotes".to_owned() } else { format!("write {expected}") };
+        self.error("wrong-type", node.at, format!("expected {expected}, found {}", node.kind()), Some(help));
     }
 
     fn shape(&mut self, node: &Node, shape: &'static Shape) {
@@ -155,12 +140,7 @@ impl Checker<'_> {
                         }
                         None => format!("accepted: {}", words.join(", ")),
                     };
-                    self.error(
-                        "unknown-word",
-                        node.at,
-                        format!("`{}` is not accepted here", clip(text)),
-                        Some(help),
-                    );
+                    self.error("unknown-word", node.at, format!("`{}` is not accepted here", clip(text)), Some(help));
                 }
                 None => self.wrong_type(node, "a string"),
             },
@@ -171,24 +151,14 @@ impl Checker<'_> {
                         (min, i64::MAX) => format!("write a whole number of at least {min}"),
                         (min, max) => format!("write a whole number from {min} to {max}"),
                     };
-                    self.error(
-                        "out-of-range",
-                        node.at,
-                        format!("{value} is out of range"),
-                        Some(help),
-                    );
+                    self.error("out-of-range", node.at, format!("{value} is out of range"), Some(help));
                 }
                 _ => self.wrong_type(node, "a whole number"),
             },
             Shape::Number => match node.value {
                 Yaml::Int(_) => {}
                 Yaml::Float(value) if value.is_finite() => {}
-                Yaml::Float(_) => self.error(
-                    "out-of-range",
-                    node.at,
-                    "the number is not finite".into(),
-                    None,
-                ),
+                Yaml::Float(_) => self.error("out-of-range", node.at, "the number is not finite".into(), None),
                 _ => self.wrong_type(node, "a number"),
             },
             Shape::Label(max) => self.label(node, *max),
@@ -223,12 +193,7 @@ impl Checker<'_> {
         match &node.value {
             Yaml::Text(text) => self.label_text(text, node.at, max),
             Yaml::Map(entries) if entries.is_empty() => {
-                self.error(
-                    "empty-text",
-                    node.at,
-                    "the text is empty".into(),
-                    Some("give at least one locale".into()),
-                );
+                self.error("empty-text", node.at, "the text is empty".into(), Some("give at least one locale".into()));
             }
             Yaml::Map(entries) => {
                 for entry in entries {
@@ -251,12 +216,7 @@ impl Checker<'_> {
         if text.trim().is_empty() {
             self.error("empty-text", at, "the text is empty".into(), None);
         } else if text.chars().count() > max {
-            self.error(
-                "too-long",
-                at,
-                format!("this is longer than {max} characters"),
-                None,
-            );
+            self.error("too-long", at, format!("this is longer than {max} characters"), None);
         }
     }
 
@@ -270,11 +230,7 @@ impl Checker<'_> {
             self.error("list-too-short", node.at, message, None);
         }
         if items.len() > list.max {
-            let message = format!(
-                "the list has {} items; at most {} are accepted",
-                items.len(),
-                list.max
-            );
+            let message = format!("the list has {} items; at most {} are accepted", items.len(), list.max);
             self.error("list-too-long", node.at, message, None);
             return;
         }
@@ -285,12 +241,7 @@ impl Checker<'_> {
                 if let (true, Some(text)) = (list.unique, item.text())
                     && !seen.insert(text)
                 {
-                    this.error(
-                        "duplicate-item",
-                        item.at,
-                        format!("`{}` is listed twice", clip(text)),
-                        None,
-                    );
+                    this.error("duplicate-item", item.at, format!("`{}` is listed twice", clip(text)), None);
                 }
             });
         }
@@ -302,19 +253,10 @@ impl Checker<'_> {
             return;
         };
         if entries.len() < map.min {
-            self.error(
-                "map-too-short",
-                node.at,
-                format!("at least {} entry is needed", map.min),
-                None,
-            );
+            self.error("map-too-short", node.at, format!("at least {} entry is needed", map.min), None);
         }
         if entries.len() > map.max {
-            let message = format!(
-                "there are {} entries; at most {} are accepted",
-                entries.len(),
-                map.max
-            );
+            let message = format!("there are {} entries; at most {} are accepted", entries.len(), map.max);
             self.error("map-too-long", node.at, message, None);
             return;
         }
@@ -335,10 +277,7 @@ impl Checker<'_> {
             match fields.fields.iter().find(|field| field.name == entry.key) {
                 Some(field) => self.within(&entry.key, |this| {
                     // An empty value is an absent optional field: `agent:` with nothing after it.
-                    if entry.node.value == Yaml::Null
-                        && !field.required
-                        && !matches!(field.shape, Shape::Any)
-                    {
+                    if entry.node.value == Yaml::Null && !field.required && !matches!(field.shape, Shape::Any) {
                         return;
                     }
                     this.shape(&entry.node, &field.shape);
@@ -349,12 +288,7 @@ impl Checker<'_> {
         for field in fields.fields.iter().filter(|field| field.required) {
             if node.get(field.name).is_none() {
                 let message = format!("{} needs the field `{}`", fields.name, field.name);
-                self.error(
-                    "missing-field",
-                    node.at,
-                    message,
-                    Some(field.doc.to_owned()),
-                );
+                self.error("missing-field", node.at, message, Some(field.doc.to_owned()));
             }
         }
     }
@@ -364,17 +298,10 @@ impl Checker<'_> {
         if let Some(moved) = fields.moved.iter().find(|moved| moved.name == key) {
             self.within(key, |this| {
                 let message = match moved.code {
-                    "v1-field" => format!(
-                        "`{key}` belongs to the older flat manifest format, which is not read"
-                    ),
+                    "v1-field" => format!("`{key}` belongs to the older flat manifest format, which is not read"),
                     _ => format!("`{key}` is not accepted in {}", fields.name),
                 };
-                this.error(
-                    moved.code,
-                    entry.key_at,
-                    message,
-                    Some(moved.advice.to_owned()),
-                );
+                this.error(moved.code, entry.key_at, message, Some(moved.advice.to_owned()));
             });
             return;
         }

@@ -30,8 +30,7 @@ impl Document {
         let parts = match frontmatter::split(&text) {
             Ok(parts) => parts,
             Err(error) => {
-                let found = Diagnostic::error(error.code, file, error.at, error.message)
-                    .with_help(error.help);
+                let found = Diagnostic::error(error.code, file, error.at, error.message).with_help(error.help);
                 context.report.add(found);
                 return None;
             }
@@ -39,20 +38,12 @@ impl Document {
         let node = match yaml::parse(parts.yaml, parts.first_line) {
             Ok(node) => node,
             Err(error) => {
-                context
-                    .report
-                    .add(Diagnostic::error(error.code, file, error.at, error.message));
+                context.report.add(Diagnostic::error(error.code, file, error.at, error.message));
                 return None;
             }
         };
         let body = parts.body.to_owned();
-        Some(Document {
-            file: file.to_owned(),
-            node,
-            body,
-            body_zh: None,
-            prompts_zh: Vec::new(),
-        })
+        Some(Document { file: file.to_owned(), node, body, body_zh: None, prompts_zh: Vec::new() })
     }
 
     /// Folder of the file, without a slash at the end.
@@ -75,32 +66,15 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(reader: &'a mut Reader, report: &'a mut Report) -> Self {
-        Self {
-            reader,
-            report,
-            file: super::ROOT.to_owned(),
-            consumable: BTreeSet::new(),
-            schemas: HashMap::new(),
-        }
+        Self { reader, report, file: super::ROOT.to_owned(), consumable: BTreeSet::new(), schemas: HashMap::new() }
     }
 
     pub(crate) fn origin(&self, at: Position) -> Origin {
-        Origin {
-            file: self.file.clone(),
-            line: at.line,
-            column: at.column,
-        }
+        Origin { file: self.file.clone(), line: at.line, column: at.column }
     }
 
-    pub(crate) fn error(
-        &mut self,
-        code: &str,
-        at: Position,
-        path: &str,
-        message: impl Into<String>,
-    ) {
-        self.report
-            .add(Diagnostic::error(code, &self.file, at, message).with_path(path));
+    pub(crate) fn error(&mut self, code: &str, at: Position, path: &str, message: impl Into<String>) {
+        self.report.add(Diagnostic::error(code, &self.file, at, message).with_path(path));
     }
 
     pub(crate) fn error_help(
@@ -111,22 +85,11 @@ impl<'a> Context<'a> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.report.add(
-            Diagnostic::error(code, &self.file, at, message)
-                .with_path(path)
-                .with_help(help),
-        );
+        self.report.add(Diagnostic::error(code, &self.file, at, message).with_path(path).with_help(help));
     }
 
-    pub(crate) fn warning(
-        &mut self,
-        code: &str,
-        at: Position,
-        path: &str,
-        message: impl Into<String>,
-    ) {
-        self.report
-            .add(Diagnostic::warning(code, &self.file, at, message).with_path(path));
+    pub(crate) fn warning(&mut self, code: &str, at: Position, path: &str, message: impl Into<String>) {
+        self.report.add(Diagnostic::warning(code, &self.file, at, message).with_path(path));
     }
 
     pub(crate) fn warning_help(
@@ -137,11 +100,7 @@ impl<'a> Context<'a> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.report.add(
-            Diagnostic::warning(code, &self.file, at, message)
-                .with_path(path)
-                .with_help(help),
-        );
+        self.report.add(Diagnostic::warning(code, &self.file, at, message).with_path(path).with_help(help));
     }
 
     /// A path written at `node`, from `base`; reported when it is refused or names no file.
@@ -156,15 +115,9 @@ impl<'a> Context<'a> {
             Err(problem) => {
                 let (code, message) = match problem {
                     PathProblem::Empty => ("bad-path", "the path names no file"),
-                    PathProblem::Absolute => (
-                        "path-absolute",
-                        "an absolute path or address is not accepted",
-                    ),
+                    PathProblem::Absolute => ("path-absolute", "an absolute path or address is not accepted"),
                     PathProblem::Leaves => ("path-leaves-package", "the path leaves the package"),
-                    PathProblem::Characters => (
-                        "bad-path",
-                        "the path holds a character that is not accepted",
-                    ),
+                    PathProblem::Characters => ("bad-path", "the path holds a character that is not accepted"),
                 };
                 self.error_help(
                     code,
@@ -179,12 +132,7 @@ impl<'a> Context<'a> {
         if self.reader.get(&resolved, self.report).is_none() {
             let already = self.report.has_error_for(&resolved);
             if !already {
-                self.error(
-                    "missing-file",
-                    node.at,
-                    path,
-                    format!("there is no file `{resolved}` in the package"),
-                );
+                self.error("missing-file", node.at, path, format!("there is no file `{resolved}` in the package"));
             }
             return None;
         }
@@ -203,10 +151,7 @@ impl<'a> Context<'a> {
         match serde_json::from_str(&text) {
             Ok(value) => Some((file, text, value)),
             Err(error) => {
-                let at = Position {
-                    line: error.line() as u32,
-                    column: error.column() as u32,
-                };
+                let at = Position { line: error.line() as u32, column: error.column() as u32 };
                 self.report.add(Diagnostic::error(
                     "json-syntax",
                     &file,
@@ -252,13 +197,7 @@ pub(crate) fn text(node: &Node, key: &str) -> Option<String> {
 
 /// The texts of a list field.
 pub(crate) fn texts(node: &Node, key: &str) -> Vec<String> {
-    node.get(key)
-        .map(Node::items)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(Node::text)
-        .map(str::to_owned)
-        .collect()
+    node.get(key).map(Node::items).unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect()
 }
 
 /// The boolean of a field.
@@ -279,16 +218,12 @@ pub(crate) fn int(node: &Node, key: &str) -> Option<i64> {
 
 /// The whole number of a field as a count.
 pub(crate) fn count(node: &Node, key: &str, default: u32) -> u32 {
-    int(node, key)
-        .and_then(|value| u32::try_from(value).ok())
-        .unwrap_or(default)
+    int(node, key).and_then(|value| u32::try_from(value).ok()).unwrap_or(default)
 }
 
 /// The whole number of a field as milliseconds.
 pub(crate) fn millis(node: &Node, key: &str, default: u64) -> u64 {
-    int(node, key)
-        .and_then(|value| u64::try_from(value).ok())
-        .unwrap_or(default)
+    int(node, key).and_then(|value| u64::try_from(value).ok()).unwrap_or(default)
 }
 
 /// The number of a field.
@@ -304,10 +239,9 @@ pub(crate) fn number(node: &Node, key: &str) -> Option<f64> {
 pub(crate) fn label(node: &Node, key: &str) -> Text {
     match node.get(key).map(|node| &node.value) {
         Some(Yaml::Text(text)) => vec![("en".to_owned(), text.clone())],
-        Some(Yaml::Map(entries)) => entries
-            .iter()
-            .filter_map(|entry| Some((entry.key.clone(), entry.node.text()?.to_owned())))
-            .collect(),
+        Some(Yaml::Map(entries)) => {
+            entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.node.text()?.to_owned()))).collect()
+        }
         _ => Vec::new(),
     }
 }

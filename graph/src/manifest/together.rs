@@ -24,14 +24,8 @@ pub(super) fn check(context: &mut Context<'_>, fragment: &Fragment) {
         };
         if let Some(first) = publisher.insert(contract, &runtime.id) {
             context.file = runtime.origin.file.clone();
-            let at = crate::Position {
-                line: runtime.origin.line,
-                column: runtime.origin.column,
-            };
-            let message = format!(
-                "`{}` publishes `{contract}`, which `{first}` publishes already",
-                runtime.id
-            );
+            let at = crate::Position { line: runtime.origin.line, column: runtime.origin.column };
+            let message = format!("`{}` publishes `{contract}`, which `{first}` publishes already", runtime.id);
             context.error("duplicate-publisher", at, "io.output.contract", message);
         }
     }
@@ -39,41 +33,21 @@ pub(super) fn check(context: &mut Context<'_>, fragment: &Fragment) {
 }
 
 fn references(context: &mut Context<'_>, fragment: &Fragment) {
-    let stages: BTreeMap<&str, Option<Stage>> = fragment
-        .runtimes
-        .iter()
-        .map(|runtime| (runtime.id.as_str(), runtime.stage))
-        .collect();
+    let stages: BTreeMap<&str, Option<Stage>> =
+        fragment.runtimes.iter().map(|runtime| (runtime.id.as_str(), runtime.stage)).collect();
     for runtime in &fragment.runtimes {
         context.file = runtime.origin.file.clone();
-        let needs = runtime
-            .needs
-            .iter()
-            .map(|need| ("schedule.needs", need.runtime.as_deref(), &need.origin));
-        let after = runtime
-            .after
-            .iter()
-            .map(|need| ("schedule.after", need.runtime.as_deref(), &need.origin));
-        let inputs = runtime
-            .inputs
-            .iter()
-            .map(|input| ("io.inputs", input.runtime.as_deref(), &input.origin));
+        let needs = runtime.needs.iter().map(|need| ("schedule.needs", need.runtime.as_deref(), &need.origin));
+        let after = runtime.after.iter().map(|need| ("schedule.after", need.runtime.as_deref(), &need.origin));
+        let inputs = runtime.inputs.iter().map(|input| ("io.inputs", input.runtime.as_deref(), &input.origin));
         for (path, id, origin) in needs.chain(after).chain(inputs) {
             let Some(id) = id else { continue };
-            let at = crate::Position {
-                line: origin.line,
-                column: origin.column,
-            };
+            let at = crate::Position { line: origin.line, column: origin.column };
             if let Some(stage) = stages.get(id) {
-                let later = runtime
-                    .stage
-                    .zip(*stage)
-                    .is_some_and(|(own, other)| other > own);
+                let later = runtime.stage.zip(*stage).is_some_and(|(own, other)| other > own);
                 if later && path != "schedule.after" {
-                    let message = format!(
-                        "`{id}` runs in a later stage, so `{}` never gets its result in a turn",
-                        runtime.id
-                    );
+                    let message =
+                        format!("`{id}` runs in a later stage, so `{}` never gets its result in a turn", runtime.id);
                     context.warning("later-stage", at, path, message);
                 }
                 continue;
@@ -85,10 +59,7 @@ fn references(context: &mut Context<'_>, fragment: &Fragment) {
                 context.error_help("foreign-runtime", at, path, message, help);
             } else {
                 let message = format!("the package has no runtime `{}`", clip(id));
-                let help = match nearest(
-                    id,
-                    fragment.runtimes.iter().map(|runtime| runtime.id.as_str()),
-                ) {
+                let help = match nearest(id, fragment.runtimes.iter().map(|runtime| runtime.id.as_str())) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "write the full id, `<package>/<runtime>`".to_owned(),
                 };
@@ -113,12 +84,9 @@ fn cycles(context: &mut Context<'_>, fragment: &Fragment) {
         };
         a.stage == b.stage && (a.stage as usize != UNSTAGED) && always(a) && always(b)
     };
-    let same_stage =
-        |a: u32, b: u32| plan.runtimes[a as usize].stage == plan.runtimes[b as usize].stage;
+    let same_stage = |a: u32, b: u32| plan.runtimes[a as usize].stage == plan.runtimes[b as usize].stage;
     // A contract may get providers from other packages; only what is no choice waits for this package's for sure.
-    let always = cycle::graph(&plan, |a, b, edge| {
-        !link::is_choice(edge) && (a == b || together(a, b))
-    });
+    let always = cycle::graph(&plan, |a, b, edge| !link::is_choice(edge) && (a == b || together(a, b)));
     let gating = cycle::graph(&plan, |a, b, edge| {
         !link::is_choice(edge) && (edge.kind == EdgeKind::Need || edge.required) && same_stage(a, b)
     });
@@ -128,9 +96,7 @@ fn cycles(context: &mut Context<'_>, fragment: &Fragment) {
             let mut key: Vec<u32> = found.steps.iter().map(|step| step.waiter).collect();
             key.sort_unstable();
             if seen.insert(key) {
-                context
-                    .report
-                    .add(link::describe(&plan, &found, Severity::Error));
+                context.report.add(link::describe(&plan, &found, Severity::Error));
             }
         }
     }

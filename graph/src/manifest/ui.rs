@@ -17,13 +17,7 @@ pub(super) fn read(context: &mut Context<'_>, contributes: &Node, fragment: &mut
         return;
     };
     for surface in ["right", "message", "left"] {
-        for (place, item) in node
-            .get(surface)
-            .map(Node::items)
-            .unwrap_or_default()
-            .iter()
-            .enumerate()
-        {
+        for (place, item) in node.get(surface).map(Node::items).unwrap_or_default().iter().enumerate() {
             let path = format!("contributes.ui.{surface}[{place}]");
             let Some((file, _, mut spec)) = context.json_at("", item, &path) else {
                 continue;
@@ -31,21 +25,11 @@ pub(super) fn read(context: &mut Context<'_>, contributes: &Node, fragment: &mut
             match check(context, &file, &mut spec) {
                 Ok(()) => {
                     let spec = spec.to_string();
-                    fragment.ui.push(UiDecl {
-                        surface: surface.to_owned(),
-                        path: file,
-                        spec,
-                    });
+                    fragment.ui.push(UiDecl { surface: surface.to_owned(), path: file, spec });
                 }
                 Err(message) => {
                     let help = "the panel is left out; the rest of the package is used";
-                    context.warning_help(
-                        "ui-spec-invalid",
-                        item.at,
-                        &path,
-                        format!("{file}: {message}"),
-                        help,
-                    );
+                    context.warning_help("ui-spec-invalid", item.at, &path, format!("{file}: {message}"), help);
                 }
             }
         }
@@ -62,16 +46,11 @@ fn check(context: &mut Context<'_>, file: &str, spec: &mut Value) -> Result<(), 
     if let Some(version) = map.get("specVersion")
         && version.as_u64() != Some(1)
     {
-        return Err(format!(
-            "`specVersion` {version} is not known; write 1 or leave it out"
-        ));
+        return Err(format!("`specVersion` {version} is not known; write 1 or leave it out"));
     }
     if let Some(surfaces) = map.get("surfaces") {
         let known = |one: &Value| matches!(one.as_str(), Some("panel" | "stage"));
-        if !surfaces
-            .as_array()
-            .is_some_and(|list| !list.is_empty() && list.iter().all(known))
-        {
+        if !surfaces.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(known)) {
             return Err("`surfaces` is a non-empty list of `panel` and `stage`".into());
         }
     }
@@ -79,9 +58,7 @@ fn check(context: &mut Context<'_>, file: &str, spec: &mut Value) -> Result<(), 
         (true, true) => return Err("`view` and `webview` exclude each other".into()),
         (false, false) => return Err("exactly one of `view` and `webview` is needed".into()),
         (true, false) if depth(&map["view"]) > MAX_DOCUMENT_DEPTH => {
-            return Err(format!(
-                "`view` is nested more than {MAX_DOCUMENT_DEPTH} deep"
-            ));
+            return Err(format!("`view` is nested more than {MAX_DOCUMENT_DEPTH} deep"));
         }
         _ => {}
     }
@@ -103,16 +80,13 @@ fn inline(context: &mut Context<'_>, file: &str, webview: &mut Value) -> Result<
         return Err("`webview.entry` ends in .html".into());
     }
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let path = resolve(folder, entry)
-        .map_err(|_| format!("`webview.entry` `{entry}` does not stay inside the package"))?;
+    let path =
+        resolve(folder, entry).map_err(|_| format!("`webview.entry` `{entry}` does not stay inside the package"))?;
     let Some(html) = context.reader.text(&path, context.report) else {
         return Err(format!("there is no file `{path}` in the package"));
     };
     if html.len() as u64 > MAX_WEBVIEW_BYTES {
-        return Err(format!(
-            "`{path}` has {} bytes; at most {MAX_WEBVIEW_BYTES} are accepted",
-            html.len()
-        ));
+        return Err(format!("`{path}` has {} bytes; at most {MAX_WEBVIEW_BYTES} are accepted", html.len()));
     }
     map.remove("entry");
     map.insert("html".to_owned(), Value::String(html));

@@ -24,23 +24,10 @@ pub(super) struct ContentSources {
 
 pub(super) fn content_sources(folder: &mut Folder, manifest: &Manifest) -> ContentSources {
     let mut sources = ContentSources::default();
-    sources
-        .characters
-        .extend(manifest.characters.iter().map(|path| path.value.clone()));
-    sources.dimensions.extend(
-        manifest
-            .dimension_sources
-            .iter()
-            .map(|(id, path)| (id.clone(), path.value.clone())),
-    );
-    let descriptor: Option<Descriptor> = manifest
-        .world_data
-        .as_ref()
-        .and_then(|path| folder.yaml(&path.value));
-    for source in descriptor
-        .into_iter()
-        .flat_map(|descriptor| descriptor.sources.into_values())
-    {
+    sources.characters.extend(manifest.characters.iter().map(|path| path.value.clone()));
+    sources.dimensions.extend(manifest.dimension_sources.iter().map(|(id, path)| (id.clone(), path.value.clone())));
+    let descriptor: Option<Descriptor> = manifest.world_data.as_ref().and_then(|path| folder.yaml(&path.value));
+    for source in descriptor.into_iter().flat_map(|descriptor| descriptor.sources.into_values()) {
         if source.kind != "yaml" && source.kind != "json" {
             continue;
         }
@@ -73,12 +60,7 @@ pub(super) fn read_content(
             continue;
         };
         if locale.is_some() {
-            let mut all = Value::Array(
-                characters
-                    .iter()
-                    .map(|character| character.value().clone())
-                    .collect(),
-            );
+            let mut all = Value::Array(characters.iter().map(|character| character.value().clone()).collect());
             files::overlay(&mut all, &document);
             if let Value::Array(all) = all {
                 *characters = all.into_iter().map(Json::from_value).collect();
@@ -86,11 +68,7 @@ pub(super) fn read_content(
         } else if let Value::Array(list) = document {
             characters.extend(list.into_iter().map(Json::from_value));
         } else {
-            folder.error(
-                "characters-invalid",
-                path,
-                "a characters file holds a list of characters",
-            );
+            folder.error("characters-invalid", path, "a characters file holds a list of characters");
         }
     }
     for path in &sources.dimension_maps {
@@ -98,11 +76,9 @@ pub(super) fn read_content(
             (None, _) => {}
             (Some(map), Some(base)) if locale.is_some() => files::overlay(base, &map),
             (Some(map @ Value::Object(_)), slot) => *slot = Some(map),
-            (Some(_), _) => folder.error(
-                "dimensions-invalid",
-                path,
-                "a dimensions file holds a map of id to definition",
-            ),
+            (Some(_), _) => {
+                folder.error("dimensions-invalid", path, "a dimensions file holds a map of id to definition")
+            }
         }
     }
     for (id, path) in &sources.dimensions {
@@ -120,31 +96,18 @@ pub(super) fn read_content(
 }
 
 /// Joins the scene files of each language: lists are appended, maps are merged key by key.
-pub(super) fn read_scenes(
-    folder: &mut Folder,
-    path: Option<&Spanned<String>>,
-    locales: &[String],
-) -> Option<Json> {
+pub(super) fn read_scenes(folder: &mut Folder, path: Option<&Spanned<String>>, locales: &[String]) -> Option<Json> {
     let base = path.map_or(SCENES_FOLDER, |path| path.value.as_str());
     let names = folder.list_yaml(base);
     if names.is_empty() {
         if let Some(path) = path {
-            folder.error_at(
-                "scenes-missing",
-                path,
-                "scenes",
-                format!("`{}` holds no YAML file", path.value),
-            );
+            folder.error_at("scenes-missing", path, "scenes", format!("`{}` holds no YAML file", path.value));
         }
         return None;
     }
     let language_of = |name: &str| {
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        locales
-            .iter()
-            .skip(1)
-            .find(|locale| stem.ends_with(&format!(".{locale}")))
-            .cloned()
+        locales.iter().skip(1).find(|locale| stem.ends_with(&format!(".{locale}"))).cloned()
     };
     let mut default = Map::new();
     let mut translated: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
@@ -162,19 +125,11 @@ pub(super) fn read_scenes(
                 (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
                 (Some(Value::Object(all)), Value::Object(more)) => all.extend(more),
                 (None, value) => drop(book.insert(key, value)),
-                (Some(_), _) => folder.error(
-                    "scenes-conflict",
-                    &name,
-                    &format!("`{key}` is given in two files"),
-                ),
+                (Some(_), _) => folder.error("scenes-conflict", &name, &format!("`{key}` is given in two files")),
             }
         }
     }
-    let locales: Map<String, Value> = translated
-        .into_iter()
-        .map(|(locale, book)| (locale, Value::Object(book)))
-        .collect();
-    Some(Json::from_value(
-        serde_json::json!({ "default": default, "locales": locales }),
-    ))
+    let locales: Map<String, Value> =
+        translated.into_iter().map(|(locale, book)| (locale, Value::Object(book))).collect();
+    Some(Json::from_value(serde_json::json!({ "default": default, "locales": locales })))
 }

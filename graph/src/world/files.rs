@@ -13,10 +13,7 @@ use serde_saphyr::Spanned;
 
 use crate::{
     Diagnostic, Severity,
-    limits::{
-        MAX_DOCUMENT_DEPTH, MAX_DOCUMENT_NODES, MAX_PACKAGE_BYTES, MAX_PACKAGE_FILES,
-        MAX_TEXT_FILE_BYTES,
-    },
+    limits::{MAX_DOCUMENT_DEPTH, MAX_DOCUMENT_NODES, MAX_PACKAGE_BYTES, MAX_PACKAGE_FILES, MAX_TEXT_FILE_BYTES},
 };
 
 /// A listed world folder. Only what was listed at the start can be read, so a name cannot lead outside.
@@ -47,18 +44,9 @@ impl Folder {
     pub(super) fn open(dir: &Path) -> Result<Self, Vec<Diagnostic>> {
         let name = dir.display().to_string();
         let root = dir.canonicalize().map_err(|error| {
-            vec![finding(
-                "world-unreadable",
-                &name,
-                format!("cannot open the world folder: {error}"),
-            )]
+            vec![finding("world-unreadable", &name, format!("cannot open the world folder: {error}"))]
         })?;
-        let mut folder = Self {
-            root,
-            files: BTreeMap::new(),
-            errors: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let mut folder = Self { root, files: BTreeMap::new(), errors: Vec::new(), warnings: Vec::new() };
         let mut bytes = 0;
         let mut pending = vec![(folder.root.clone(), String::new(), 0)];
         while let Some((path, prefix, depth)) = pending.pop() {
@@ -78,9 +66,7 @@ impl Folder {
         pending: &mut Vec<(PathBuf, String, usize)>,
     ) -> Result<(), Box<Diagnostic>> {
         let shown = if prefix.is_empty() { "." } else { prefix };
-        let unreadable = |error: std::io::Error| {
-            finding("world-unreadable", shown, format!("cannot list: {error}"))
-        };
+        let unreadable = |error: std::io::Error| finding("world-unreadable", shown, format!("cannot list: {error}"));
         if depth > MAX_DOCUMENT_DEPTH {
             let message = format!("folders nest deeper than {MAX_DOCUMENT_DEPTH}");
             return Err(finding("world-too-deep", shown, message).into());
@@ -90,11 +76,7 @@ impl Folder {
             let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
                 return Err(finding("name-not-utf8", shown, "a file name is not UTF-8").into());
             };
-            let relative = if prefix.is_empty() {
-                name
-            } else {
-                format!("{prefix}/{name}")
-            };
+            let relative = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
             // `metadata` of an entry does not follow links.
             let metadata = entry.metadata().map_err(unreadable)?;
             if metadata.is_symlink() {
@@ -108,9 +90,7 @@ impl Folder {
             *bytes += metadata.len();
             self.files.insert(relative, metadata.len());
             if self.files.len() > MAX_PACKAGE_FILES || *bytes > MAX_PACKAGE_BYTES {
-                let message = format!(
-                    "a world holds at most {MAX_PACKAGE_FILES} files and {MAX_PACKAGE_BYTES} bytes"
-                );
+                let message = format!("a world holds at most {MAX_PACKAGE_FILES} files and {MAX_PACKAGE_BYTES} bytes");
                 return Err(finding("world-too-large", shown, message).into());
             }
         }
@@ -123,13 +103,7 @@ impl Folder {
     }
 
     /// A finding about a value of the manifest.
-    pub(super) fn finding_at<T>(
-        &self,
-        code: &str,
-        at: &Spanned<T>,
-        path: &str,
-        message: String,
-    ) -> Diagnostic {
+    pub(super) fn finding_at<T>(&self, code: &str, at: &Spanned<T>, path: &str, message: String) -> Diagnostic {
         let place = at.referenced;
         Diagnostic {
             line: u32::try_from(place.line()).unwrap_or(0),
@@ -140,13 +114,7 @@ impl Folder {
     }
 
     /// Records an error about a value of the manifest; the caller may add help.
-    pub(super) fn error_at<T>(
-        &mut self,
-        code: &str,
-        at: &Spanned<T>,
-        path: &str,
-        message: String,
-    ) -> &mut Diagnostic {
+    pub(super) fn error_at<T>(&mut self, code: &str, at: &Spanned<T>, path: &str, message: String) -> &mut Diagnostic {
         let finding = self.finding_at(code, at, path, message);
         self.errors.push(finding);
         let last = self.errors.len() - 1;
@@ -161,9 +129,7 @@ impl Folder {
         let direct = |path: &&String| {
             path.strip_prefix(&folder)
                 .and_then(|rest| rest.strip_prefix('/'))
-                .is_some_and(|name| {
-                    !name.contains('/') && (name.ends_with(".yaml") || name.ends_with(".yml"))
-                })
+                .is_some_and(|name| !name.contains('/') && (name.ends_with(".yaml") || name.ends_with(".yml")))
         };
         self.files.keys().filter(direct).cloned().collect()
     }
@@ -196,33 +162,19 @@ impl Folder {
             return Err(finding("file-missing", &relative, message).into());
         };
         if length > MAX_TEXT_FILE_BYTES {
-            let message =
-                format!("{length} bytes; a text file holds at most {MAX_TEXT_FILE_BYTES}");
+            let message = format!("{length} bytes; a text file holds at most {MAX_TEXT_FILE_BYTES}");
             return Err(finding("file-too-large", &relative, message).into());
         }
         // The bound holds even when the file has grown since it was listed.
         let mut bytes = Vec::new();
         File::open(self.root.join(&relative))
             .and_then(|file| file.take(MAX_TEXT_FILE_BYTES).read_to_end(&mut bytes))
-            .map_err(|error| {
-                finding(
-                    "file-unreadable",
-                    &relative,
-                    format!("cannot read: {error}"),
-                )
-            })?;
+            .map_err(|error| finding("file-unreadable", &relative, format!("cannot read: {error}")))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            finding(
-                "file-not-utf8",
-                &relative,
-                format!("byte {at} is not UTF-8"),
-            )
+            finding("file-not-utf8", &relative, format!("byte {at} is not UTF-8"))
         })?;
-        Ok(text
-            .strip_prefix('\u{feff}')
-            .map(str::to_owned)
-            .unwrap_or(text))
+        Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }
 
     /// A YAML (or JSON) document that must be there.
@@ -253,14 +205,9 @@ impl Folder {
         let mut all = blake3::Hasher::new();
         for path in self.files.keys().cloned().collect::<Vec<_>>() {
             let mut one = blake3::Hasher::new();
-            let read = File::open(self.root.join(&path))
-                .and_then(|file| one.update_reader(file).map(drop));
+            let read = File::open(self.root.join(&path)).and_then(|file| one.update_reader(file).map(drop));
             if let Err(error) = read {
-                self.errors.push(finding(
-                    "file-unreadable",
-                    &path,
-                    format!("cannot read: {error}"),
-                ));
+                self.errors.push(finding("file-unreadable", &path, format!("cannot read: {error}")));
             }
             all.update(&(path.len() as u64).to_le_bytes());
             all.update(path.as_bytes());
@@ -319,9 +266,7 @@ pub(super) fn variant_path(path: &str, locale: &str) -> String {
 pub(super) fn is_locale(text: &str) -> bool {
     text.len() <= 35
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.split('-').all(|part| {
-            (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric())
-        })
+        && text.split('-').all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// Lays a translation over a document: objects key by key, lists of records by `id`, anything else is replaced.
@@ -336,14 +281,9 @@ pub(super) fn overlay(base: &mut Value, over: &Value) {
                 }
             }
         }
-        (Value::Array(base), Value::Array(over))
-            if over.iter().all(|item| item.get("id").is_some()) =>
-        {
+        (Value::Array(base), Value::Array(over)) if over.iter().all(|item| item.get("id").is_some()) => {
             for item in over {
-                if let Some(known) = base
-                    .iter_mut()
-                    .find(|known| known.get("id") == item.get("id"))
-                {
+                if let Some(known) = base.iter_mut().find(|known| known.get("id") == item.get("id")) {
                     overlay(known, item);
                 }
             }

@@ -36,10 +36,7 @@ fn a_whole_world_is_read_with_its_languages() {
         worldData: data/world.data.yaml\n";
     let (dir, result) = world(&[
         ("world.yaml", manifest),
-        (
-            "world.zh-CN.yaml",
-            "name: 小岛\nsummary: 一座岛。\ncharacterSchema: {attributes: [{id: wit, name: 机智}]}\n",
-        ),
+        ("world.zh-CN.yaml", "name: 小岛\nsummary: 一座岛。\ncharacterSchema: {attributes: [{id: wit, name: 机智}]}\n"),
         ("WORLD.md", "# Isle\n"),
         ("WORLD.zh-CN.md", "# 小岛\n"),
         (
@@ -47,26 +44,11 @@ fn a_whole_world_is_read_with_its_languages() {
             "sources:\n  cast: {kind: json, path: data/cast.json, to: characters}\n\
              \x20 dims: {kind: yaml, path: data/dims.yaml, to: 'world:metadata.dimensions'}\n",
         ),
-        (
-            "data/cast.json",
-            r#"[{"id":"a","name":"Ada","type":"npc"},{"id":"b","name":"Bo","type":"npc"}]"#,
-        ),
-        (
-            "data/cast.zh-CN.json",
-            r#"[{"id":"b","name":"小波"},{"id":"zz","name":"nobody"}]"#,
-        ),
-        (
-            "data/dims.yaml",
-            "tide: {name: Tide, schema: {type: string}, initialValue: low}\n",
-        ),
-        (
-            "scenes/a.yaml",
-            "opening: quay\nslots: {sky: [grey]}\nscenes: [{id: quay}]\n",
-        ),
-        (
-            "scenes/b.yaml",
-            "slots: {sound: [bell]}\nscenes: [{id: hill}]\n",
-        ),
+        ("data/cast.json", r#"[{"id":"a","name":"Ada","type":"npc"},{"id":"b","name":"Bo","type":"npc"}]"#),
+        ("data/cast.zh-CN.json", r#"[{"id":"b","name":"小波"},{"id":"zz","name":"nobody"}]"#),
+        ("data/dims.yaml", "tide: {name: Tide, schema: {type: string}, initialValue: low}\n"),
+        ("scenes/a.yaml", "opening: quay\nslots: {sky: [grey]}\nscenes: [{id: quay}]\n"),
+        ("scenes/b.yaml", "slots: {sound: [bell]}\nscenes: [{id: hill}]\n"),
         ("scenes/a.zh-CN.yaml", "scenes: [{id: quay, title: 码头}]\n"),
     ]);
     let world = result.unwrap();
@@ -77,47 +59,19 @@ fn a_whole_world_is_read_with_its_languages() {
     assert_eq!(text_for(&world.lore, "zh-CN"), "# 小岛\n");
     let plugins: Vec<_> = world.default_plugins.iter().map(PluginId::as_str).collect();
     assert_eq!(plugins, ["narrator", "dice-check"]);
-    assert_eq!(
-        world.required_contracts,
-        [ContractId::new("narrative-engine@1")]
-    );
-    assert_eq!(
-        world.plugin_settings["dice-check"]["sides"],
-        Json::from_value(json!(12))
-    );
+    assert_eq!(world.required_contracts, [ContractId::new("narrative-engine@1")]);
+    assert_eq!(world.plugin_settings["dice-check"]["sides"], Json::from_value(json!(12)));
     assert_eq!(world.content.characters.len(), 2);
     let chinese = world.content_for("zh-CN");
-    assert_eq!(
-        chinese.characters.len(),
-        2,
-        "a translation adds no character"
-    );
+    assert_eq!(chinese.characters.len(), 2, "a translation adds no character");
     assert_eq!(chinese.characters[1].value()["name"], "小波");
     assert_eq!(chinese.characters[1].value()["type"], "npc");
-    assert_eq!(
-        chinese.character_schema.as_ref().unwrap().value()["attributes"][0]["name"],
-        "机智"
-    );
-    assert_eq!(
-        world.content.dimensions.as_ref().unwrap().value()["tide"]["initialValue"],
-        "low"
-    );
+    assert_eq!(chinese.character_schema.as_ref().unwrap().value()["attributes"][0]["name"], "机智");
+    assert_eq!(world.content.dimensions.as_ref().unwrap().value()["tide"]["initialValue"], "low");
     let scenes = world.scenes.clone().unwrap();
-    assert_eq!(
-        scenes.value()["default"]["scenes"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
-    assert_eq!(
-        scenes.value()["default"]["slots"],
-        json!({"sky": ["grey"], "sound": ["bell"]})
-    );
-    assert_eq!(
-        scenes.value()["locales"]["zh-CN"]["scenes"][0]["title"],
-        "码头"
-    );
+    assert_eq!(scenes.value()["default"]["scenes"].as_array().unwrap().len(), 2);
+    assert_eq!(scenes.value()["default"]["slots"], json!({"sky": ["grey"], "sound": ["bell"]}));
+    assert_eq!(scenes.value()["locales"]["zh-CN"]["scenes"][0]["title"], "码头");
 
     assert_eq!(read_world(dir.path()).unwrap().digest, world.digest);
     write(dir.path(), "WORLD.md", "# Isle, changed\n");
@@ -137,16 +91,10 @@ fn errors_name_file_and_line() {
     let (_dir, result) = world(&[("world.yaml", "name: X\nid: '../x'\n")]);
     assert_eq!(code(&result), ("world-id-invalid", "world.yaml", 2));
 
-    let (_dir, result) = world(&[(
-        "world.yaml",
-        &format!("{SMALL}pluginPolicy:\n  requires:\n    - nonsense\n"),
-    )]);
+    let (_dir, result) = world(&[("world.yaml", &format!("{SMALL}pluginPolicy:\n  requires:\n    - nonsense\n"))]);
     assert_eq!(code(&result), ("contract-id-invalid", "world.yaml", 5));
 
-    let (_dir, result) = world(&[
-        ("world.yaml", SMALL),
-        ("scenes/a.yaml", "scenes:\n  - {id: a\n"),
-    ]);
+    let (_dir, result) = world(&[("world.yaml", SMALL), ("scenes/a.yaml", "scenes:\n  - {id: a\n")]);
     assert_eq!(code(&result).1, "scenes/a.yaml");
 }
 
@@ -155,10 +103,7 @@ fn an_unknown_field_is_a_warning_with_its_line() {
     let (_dir, result) = world(&[("world.yaml", &format!("{SMALL}heroPicture: x.png\n"))]);
     let warnings = result.unwrap().warnings;
     assert_eq!(warnings.len(), 1);
-    assert_eq!(
-        (warnings[0].code.as_str(), warnings[0].line),
-        ("unknown-field", 3)
-    );
+    assert_eq!((warnings[0].code.as_str(), warnings[0].line), ("unknown-field", 3));
 }
 
 #[test]
@@ -182,11 +127,7 @@ fn symbolic_links_are_refused() {
 
 #[test]
 fn hostile_documents_are_refused() {
-    let deep = format!(
-        "{SMALL}dimensions: {}{}\n",
-        "{a: ".repeat(200),
-        "}".repeat(200)
-    );
+    let deep = format!("{SMALL}dimensions: {}{}\n", "{a: ".repeat(200), "}".repeat(200));
     assert_eq!(code(&world(&[("world.yaml", &deep)]).1).0, "yaml-invalid");
     let big = format!("{SMALL}summary: {}\n", "x".repeat(2 * 1024 * 1024));
     assert_eq!(code(&world(&[("world.yaml", &big)]).1).0, "file-too-large");
@@ -199,45 +140,25 @@ fn hostile_documents_are_refused() {
     assert_eq!(code(&world(&[("world.yaml", &bomb)]).1).0, "yaml-invalid");
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("world.yaml"), b"id: x\nname: \xff\n").unwrap();
-    assert_eq!(
-        code(&read_world(dir.path())),
-        ("file-not-utf8", "world.yaml", 0)
-    );
-    assert_eq!(
-        code(&read_world(&dir.path().join("absent"))).0,
-        "world-unreadable"
-    );
+    assert_eq!(code(&read_world(dir.path())), ("file-not-utf8", "world.yaml", 0));
+    assert_eq!(code(&read_world(&dir.path().join("absent"))).0, "world-unreadable");
 }
 
 #[test]
 fn names_from_data_are_ordinary_keys() {
     let (_dir, result) = world(&[(
         "world.yaml",
-        &format!(
-            "{SMALL}pluginSettings:\n  constructor:\n    __proto__: 1\ndimensions:\n  __proto__: {{name: P}}\n"
-        ),
+        &format!("{SMALL}pluginSettings:\n  constructor:\n    __proto__: 1\ndimensions:\n  __proto__: {{name: P}}\n"),
     )]);
     let world = result.unwrap();
-    assert_eq!(
-        world.plugin_settings["constructor"]["__proto__"],
-        Json::from_value(json!(1))
-    );
-    assert_eq!(
-        world.content.dimensions.unwrap().value()["__proto__"]["name"],
-        "P"
-    );
+    assert_eq!(world.plugin_settings["constructor"]["__proto__"], Json::from_value(json!(1)));
+    assert_eq!(world.content.dimensions.unwrap().value()["__proto__"]["name"], "P");
 }
 
 #[test]
 fn yes_and_on_are_words() {
-    let (_dir, result) = world(&[
-        ("world.yaml", SMALL),
-        ("scenes/a.yaml", "words: [on, yes, no]\n"),
-    ]);
-    assert_eq!(
-        result.unwrap().scenes.unwrap().value()["default"]["words"],
-        json!(["on", "yes", "no"])
-    );
+    let (_dir, result) = world(&[("world.yaml", SMALL), ("scenes/a.yaml", "words: [on, yes, no]\n")]);
+    assert_eq!(result.unwrap().scenes.unwrap().value()["default"]["words"], json!(["on", "yes", "no"]));
 }
 
 #[test]
@@ -248,9 +169,6 @@ fn worlds_are_found_in_name_order() {
     write(dir.path(), "notes/README.md", "");
     let found = find_worlds(dir.path()).unwrap();
     assert_eq!(found, [dir.path().join("a"), dir.path().join("b")]);
-    assert_eq!(
-        find_worlds(&dir.path().join("a")).unwrap(),
-        [dir.path().join("a")]
-    );
+    assert_eq!(find_worlds(&dir.path().join("a")).unwrap(), [dir.path().join("a")]);
     assert!(find_worlds(&dir.path().join("absent")).is_err());
 }

@@ -63,9 +63,7 @@ impl Redactor {
         for key in keys {
             let key = key.expose().to_ascii_lowercase().into_bytes();
             let size = key.len().min(WINDOW);
-            redactor
-                .windows
-                .extend(key.windows(size).map(<[u8]>::to_vec));
+            redactor.windows.extend(key.windows(size).map(<[u8]>::to_vec));
             if !redactor.sizes.contains(&size) {
                 redactor.sizes.push(size);
             }
@@ -109,15 +107,9 @@ impl Redactor {
 fn mark_tokens(text: &[u8], prefix: &[u8], least: usize, marks: &mut [bool]) {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~+/=*".contains(byte);
     let mut at = 0;
-    while let Some(found) = text
-        .get(at..)
-        .and_then(|rest| rest.windows(prefix.len()).position(|w| w == prefix))
-    {
+    while let Some(found) = text.get(at..).and_then(|rest| rest.windows(prefix.len()).position(|w| w == prefix)) {
         let start = at + found + prefix.len();
-        let length = text[start..]
-            .iter()
-            .take_while(|byte| is_token(byte))
-            .count();
+        let length = text[start..].iter().take_while(|byte| is_token(byte)).count();
         if length >= least {
             marks[start..start + length].fill(true);
         }
@@ -134,19 +126,9 @@ mod tests {
     #[test]
     fn a_secret_never_shows_itself() {
         let secret = Secret::new(" sk-abcdef0123456789 ").expect("a key");
-        assert_eq!(
-            format!("{secret} {secret:?} {:?}", Some(&secret)),
-            "[secret] [secret] Some([secret])"
-        );
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "[secret] [secret] Some([secret])");
         assert_eq!(secret.expose(), "sk-abcdef0123456789");
-        for bad in [
-            "",
-            "  ",
-            "two words",
-            "line\nbreak",
-            "clé",
-            &"x".repeat(MAX_KEY_BYTES + 1),
-        ] {
+        for bad in ["", "  ", "two words", "line\nbreak", "clé", &"x".repeat(MAX_KEY_BYTES + 1)] {
             assert!(Secret::new(bad).is_none(), "{bad:?}");
         }
     }
@@ -154,22 +136,10 @@ mod tests {
     #[test]
     fn cut_and_foreign_keys_are_removed() {
         let redactor = Redactor::new(&[Secret::new("KEY-0123456789-secret").expect("a key")]);
-        assert_eq!(
-            redactor.redact("you sent key-01234567*** to me"),
-            "you sent [redacted]*** to me"
-        );
-        assert_eq!(
-            redactor.redact("Authorization: Bearer abc.def+x=, no"),
-            "Authorization: Bearer [redacted], no"
-        );
-        assert_eq!(
-            redactor.redact("key sk-proj-aaaabbbbcccc is off"),
-            "key sk-[redacted] is off"
-        );
-        assert_eq!(
-            redactor.redact("ask-me, sk-1, bearer"),
-            "ask-me, sk-1, bearer"
-        );
+        assert_eq!(redactor.redact("you sent key-01234567*** to me"), "you sent [redacted]*** to me");
+        assert_eq!(redactor.redact("Authorization: Bearer abc.def+x=, no"), "Authorization: Bearer [redacted], no");
+        assert_eq!(redactor.redact("key sk-proj-aaaabbbbcccc is off"), "key sk-[redacted] is off");
+        assert_eq!(redactor.redact("ask-me, sk-1, bearer"), "ask-me, sk-1, bearer");
         let short = Redactor::new(&[Secret::new("k3y").expect("a key")]);
         assert_eq!(short.redact("a k3y here"), "a [redacted] here");
     }

@@ -120,13 +120,9 @@ impl SseParser {
 
     fn read_event(&mut self) -> Result<Option<SseEvent>, SseError> {
         while let Some((from, to)) = self.next_line()? {
-            let line =
-                std::str::from_utf8(&self.buffer[from..to]).map_err(|_| SseError::NotUtf8)?;
+            let line = std::str::from_utf8(&self.buffer[from..to]).map_err(|_| SseError::NotUtf8)?;
             if line.is_empty() {
-                let event = SseEvent {
-                    name: std::mem::take(&mut self.name),
-                    data: std::mem::take(&mut self.data),
-                };
+                let event = SseEvent { name: std::mem::take(&mut self.name), data: std::mem::take(&mut self.data) };
                 if std::mem::take(&mut self.has_data) {
                     return Ok(Some(event));
                 }
@@ -137,9 +133,7 @@ impl SseParser {
             match field {
                 "data" => {
                     if self.data.len() + value.len() + 1 > self.event_limit {
-                        return Err(SseError::EventTooLong {
-                            limit: self.event_limit,
-                        });
+                        return Err(SseError::EventTooLong { limit: self.event_limit });
                     }
                     if self.has_data {
                         self.data.push('\n');
@@ -180,22 +174,14 @@ impl SseParser {
             }
         }
         self.searched = self.start;
-        if std::mem::take(&mut self.first_line)
-            && self.buffer[from..end].starts_with(BYTE_ORDER_MARK)
-        {
+        if std::mem::take(&mut self.first_line) && self.buffer[from..end].starts_with(BYTE_ORDER_MARK) {
             from += BYTE_ORDER_MARK.len();
         }
         Ok(Some((from, end)))
     }
 
     fn check_line(&self, length: usize) -> Result<(), SseError> {
-        if length > self.line_limit {
-            Err(SseError::LineTooLong {
-                limit: self.line_limit,
-            })
-        } else {
-            Ok(())
-        }
+        if length > self.line_limit { Err(SseError::LineTooLong { limit: self.line_limit }) } else { Ok(()) }
     }
 }
 
@@ -218,23 +204,13 @@ mod tests {
     }
 
     fn data(chunks: &[&[u8]]) -> Vec<String> {
-        parse(chunks)
-            .expect("valid")
-            .into_iter()
-            .map(|(_, data)| data)
-            .collect()
+        parse(chunks).expect("valid").into_iter().map(|(_, data)| data).collect()
     }
 
     #[test]
     fn every_line_end_closes_a_line() {
-        assert_eq!(
-            data(&[b"data: a\n\ndata: b\r\n\r\ndata: c\r\r"]),
-            ["a", "b", "c"]
-        );
-        assert_eq!(
-            data(&[b"data: a\r", b"\n\r", b"\ndata: b\r", b"\r"]),
-            ["a", "b"]
-        );
+        assert_eq!(data(&[b"data: a\n\ndata: b\r\n\r\ndata: c\r\r"]), ["a", "b", "c"]);
+        assert_eq!(data(&[b"data: a\r", b"\n\r", b"\ndata: b\r", b"\r"]), ["a", "b"]);
     }
 
     #[test]
@@ -245,20 +221,11 @@ mod tests {
     #[test]
     fn fields_are_read_as_the_format_says() {
         assert_eq!(data(&[b"data:a\ndata:  b\ndata\n\n"]), ["a\n b\n"]);
-        assert_eq!(
-            data(&[b"\xEF\xBB\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n"]),
-            ["a"]
-        );
-        assert_eq!(
-            data(&[b": comment\n\nid: 4\nretry: 10\nwhat: ever\n\ndata: a\n\n"]),
-            ["a"]
-        );
+        assert_eq!(data(&[b"\xEF\xBB\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n"]), ["a"]);
+        assert_eq!(data(&[b": comment\n\nid: 4\nretry: 10\nwhat: ever\n\ndata: a\n\n"]), ["a"]);
         assert_eq!(
             parse(&[b"event: error\ndata: x\n\nevent: lost\n\ndata: y\n\n"]).expect("valid"),
-            [
-                ("error".to_owned(), "x".to_owned()),
-                (String::new(), "y".to_owned())
-            ]
+            [("error".to_owned(), "x".to_owned()), (String::new(), "y".to_owned())]
         );
     }
 
@@ -270,16 +237,10 @@ mod tests {
 
     #[test]
     fn limits_hold_and_errors_stay() {
-        assert_eq!(
-            parse(&[&[b'x'; 65]]),
-            Err(SseError::LineTooLong { limit: 64 })
-        );
+        assert_eq!(parse(&[&[b'x'; 65]]), Err(SseError::LineTooLong { limit: 64 }));
         assert_eq!(parse(&[&[b'x'; 64], b"\n"]), Ok(Vec::new()));
         let line = format!("data: {}\n", "y".repeat(50));
-        assert_eq!(
-            parse(&[line.repeat(3).as_bytes()]),
-            Err(SseError::EventTooLong { limit: 128 })
-        );
+        assert_eq!(parse(&[line.repeat(3).as_bytes()]), Err(SseError::EventTooLong { limit: 128 }));
         let mut parser = SseParser::new();
         parser.push(b"data: \xff\n\n");
         assert_eq!(parser.next_event(), Err(SseError::NotUtf8));

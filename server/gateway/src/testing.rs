@@ -43,56 +43,37 @@ pub struct Reply {
 impl Reply {
     /// A reply with this status, no headers and no body.
     pub fn status(status: u16) -> Self {
-        Self {
-            head: Some((status, Vec::new())),
-            steps: Vec::new(),
-        }
+        Self { head: Some((status, Vec::new())), steps: Vec::new() }
     }
 
     /// A good event stream with these bytes.
     pub fn sse(body: impl Into<Vec<u8>>) -> Self {
-        Self::status(200)
-            .header("content-type", "text/event-stream")
-            .then(Step::Send(body.into()))
+        Self::status(200).header("content-type", "text/event-stream").then(Step::Send(body.into()))
     }
 
     /// A JSON document.
     pub fn json(status: u16, body: &Value) -> Self {
-        Self::status(status)
-            .header("content-type", "application/json")
-            .then(Step::Send(body.to_string().into_bytes()))
+        Self::status(status).header("content-type", "application/json").then(Step::Send(body.to_string().into_bytes()))
     }
 
     /// The request is read, then the connection closes without an answer.
     pub fn hang_up() -> Self {
-        Self {
-            head: None,
-            steps: vec![Step::Abort],
-        }
+        Self { head: None, steps: vec![Step::Abort] }
     }
 
     /// The request is read and never answered.
     pub fn silent() -> Self {
-        Self {
-            head: None,
-            steps: vec![Step::Hang],
-        }
+        Self { head: None, steps: vec![Step::Hang] }
     }
 
     /// These bytes instead of HTTP.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self {
-            head: None,
-            steps: vec![Step::Send(bytes.into())],
-        }
+        Self { head: None, steps: vec![Step::Send(bytes.into())] }
     }
 
     /// A chat completion that streams these texts and stops.
     pub fn chat_text(texts: &[&str]) -> Self {
-        let deltas: Vec<Value> = texts
-            .iter()
-            .map(|text| json!({ "content": text }))
-            .collect();
+        let deltas: Vec<Value> = texts.iter().map(|text| json!({ "content": text })).collect();
         Self::chat(&deltas, "stop")
     }
 
@@ -110,16 +91,10 @@ impl Reply {
             "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": deltas.len(), "total_tokens": 10 + deltas.len()},
         });
         let mut reply = Self::status(200).header("content-type", "text/event-stream");
-        reply
-            .steps
-            .push(chunk(&json!({"role": "assistant", "content": ""}), None));
-        reply
-            .steps
-            .extend(deltas.iter().map(|delta| chunk(delta, None)));
+        reply.steps.push(chunk(&json!({"role": "assistant", "content": ""}), None));
+        reply.steps.extend(deltas.iter().map(|delta| chunk(delta, None)));
         reply.steps.push(chunk(&json!({}), Some(finish)));
-        reply.then(Step::Send(
-            format!("data: {usage}\n\ndata: [DONE]\n\n").into_bytes(),
-        ))
+        reply.then(Step::Send(format!("data: {usage}\n\ndata: [DONE]\n\n").into_bytes()))
     }
 
     /// Adds a header.
@@ -145,10 +120,7 @@ impl Reply {
         self.steps = steps
             .into_iter()
             .flat_map(|step| match step {
-                Step::Send(body) => body
-                    .chunks(bytes.max(1))
-                    .map(|chunk| Step::Send(chunk.to_vec()))
-                    .collect(),
+                Step::Send(body) => body.chunks(bytes.max(1)).map(|chunk| Step::Send(chunk.to_vec())).collect(),
                 other => vec![other],
             })
             .collect();
@@ -172,10 +144,7 @@ pub struct Recorded {
 impl Recorded {
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON; `null` when it is none.
@@ -225,11 +194,7 @@ impl FixtureServer {
                 });
             }
         });
-        Ok(Self {
-            address,
-            state,
-            _tasks: tasks,
-        })
+        Ok(Self { address, state, _tasks: tasks })
     }
 
     /// The address.
@@ -244,53 +209,28 @@ impl FixtureServer {
 
     /// Adds replies to the script.
     pub fn extend(&self, script: impl IntoIterator<Item = Reply>) {
-        self.state
-            .script
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(script);
+        self.state.script.lock().unwrap_or_else(PoisonError::into_inner).extend(script);
     }
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<Recorded> {
-        self.state
-            .requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.state.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until so many replies saw their client go away before they were done.
     pub async fn abandoned(&self, replies: usize) {
         // Fails only without the sender, which `self` holds.
-        let _ = self
-            .state
-            .abandoned
-            .subscribe()
-            .wait_for(|count| *count >= replies)
-            .await;
+        let _ = self.state.abandoned.subscribe().wait_for(|count| *count >= replies).await;
     }
 }
 
 async fn serve(mut socket: TcpStream, state: &State) -> io::Result<()> {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut socket, &mut buffer).await? {
-        state
-            .requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(request);
-        let reply = state
-            .script
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front();
-        let reply = reply.unwrap_or_else(|| {
-            Reply::json(
-                500,
-                &json!({"error": {"message": "the script has no more replies"}}),
-            )
-        });
+        state.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        let reply = state.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let reply =
+            reply.unwrap_or_else(|| Reply::json(500, &json!({"error": {"message": "the script has no more replies"}})));
         let played = play(&mut socket, reply).await;
         if played.is_err() {
             state.abandoned.send_modify(|count| *count += 1);
@@ -302,10 +242,7 @@ async fn serve(mut socket: TcpStream, state: &State) -> io::Result<()> {
     Ok(())
 }
 
-async fn read_request(
-    socket: &mut TcpStream,
-    buffer: &mut Vec<u8>,
-) -> io::Result<Option<Recorded>> {
+async fn read_request(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Recorded>> {
     let head_end = loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break end;
@@ -317,18 +254,12 @@ async fn read_request(
     let head = String::from_utf8_lossy(&buffer[..head_end]).into_owned();
     let mut lines = head.split("\r\n");
     let mut start = lines.next().unwrap_or_default().split(' ');
-    let (method, path) = (
-        start.next().unwrap_or_default().to_owned(),
-        start.next().unwrap_or_default().to_owned(),
-    );
+    let (method, path) = (start.next().unwrap_or_default().to_owned(), start.next().unwrap_or_default().to_owned());
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let length = headers
-        .iter()
-        .find(|(name, _)| name == "content-length")
-        .and_then(|(_, value)| value.parse().ok());
+    let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let length: usize = length.unwrap_or(0);
     let body_start = head_end + 4;
     while buffer.len() < body_start.saturating_add(length) {
@@ -339,12 +270,7 @@ async fn read_request(
     let rest = buffer.split_off(body_start + length);
     let body = buffer.split_off(body_start);
     *buffer = rest;
-    Ok(Some(Recorded {
-        method,
-        path,
-        headers,
-        body,
-    }))
+    Ok(Some(Recorded { method, path, headers, body }))
 }
 
 /// Plays one reply; `false` when the connection is over. An error means that the client went away.

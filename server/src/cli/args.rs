@@ -6,15 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Play stories whose world runs on plugins.
 #[derive(Debug, Parser)]
-#[command(
-    name = "covel",
-    version,
-    max_term_width = 100,
-    arg_required_else_help = true
-)]
-#[command(
-    after_help = "Log lines go to standard error; set COVEL_LOG (for example COVEL_LOG=debug) for more of them."
-)]
+#[command(name = "covel", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Log lines go to standard error; set COVEL_LOG (for example COVEL_LOG=debug) for more of them.")]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]

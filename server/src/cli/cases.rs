@@ -174,18 +174,11 @@ pub(super) struct ExpectData {
 /// # Errors
 /// When the file is not a list of cases, or two have one name.
 pub(super) fn read(package: &Path) -> Result<Option<(PathBuf, Vec<Case>)>, ServerError> {
-    let Some(path) = CASE_FILES
-        .iter()
-        .map(|file| package.join(file))
-        .find(|path| path.is_file())
-    else {
+    let Some(path) = CASE_FILES.iter().map(|file| package.join(file)).find(|path| path.is_file()) else {
         return Ok(None);
     };
     let text = read_text(&path)?;
-    let cases = parse(&text).map_err(|message| ServerError::Cases {
-        path: path.clone(),
-        message,
-    })?;
+    let cases = parse(&text).map_err(|message| ServerError::Cases { path: path.clone(), message })?;
     Ok(Some((path, cases)))
 }
 
@@ -204,24 +197,16 @@ fn parse(text: &str) -> Result<Vec<Case>, String> {
         return Err("it holds no case".to_owned());
     }
     if list.len() > limits::MAX_CASES {
-        return Err(format!(
-            "it holds {} cases; at most {} are accepted",
-            list.len(),
-            limits::MAX_CASES
-        ));
+        return Err(format!("it holds {} cases; at most {} are accepted", list.len(), limits::MAX_CASES));
     }
     let mut cases: Vec<Case> = Vec::new();
     for (place, value) in list.into_iter().enumerate() {
-        let case: Case =
-            serde_json::from_value(value).map_err(|error| format!("case {place}: {error}"))?;
+        let case: Case = serde_json::from_value(value).map_err(|error| format!("case {place}: {error}"))?;
         if case.name.trim().is_empty() {
             return Err(format!("case {place}: `name` is missing"));
         }
         if cases.iter().any(|earlier| earlier.name == case.name) {
-            return Err(format!(
-                "case {place}: the name {:?} is taken by an earlier case",
-                case.name
-            ));
+            return Err(format!("case {place}: the name {:?} is taken by an earlier case", case.name));
         }
         cases.push(case);
     }
@@ -234,7 +219,8 @@ mod tests {
 
     #[test]
     fn a_list_and_an_object_are_read() {
-        let list = r#"[{"name": "a", "runtimeId": "p/r", "expect": {"events": ["x.y", {"topic": "x.z", "data": {"a": 1}}]}}]"#;
+        let list =
+            r#"[{"name": "a", "runtimeId": "p/r", "expect": {"events": ["x.y", {"topic": "x.z", "data": {"a": 1}}]}}]"#;
         assert_eq!(parse(list).unwrap()[0].expect.events.len(), 2);
         assert_eq!(parse(r#"{"cases": [{"name": "a"}]}"#).unwrap().len(), 1);
     }
@@ -250,10 +236,7 @@ mod tests {
             (r#"[{"runtimeId": "p"}]"#, "name"),
             (r#"[{"name": "a"}, {"name": "a"}]"#, "taken"),
             (r#"[{"name": "a", "expects": {}}]"#, "expects"),
-            (
-                r#"[{"name": "a", "expect": {"pluginData": [{"key": "k"}]}}]"#,
-                "namespace",
-            ),
+            (r#"[{"name": "a", "expect": {"pluginData": [{"key": "k"}]}}]"#, "namespace"),
         ] {
             let message = parse(text).unwrap_err();
             assert!(message.contains(part), "{text}: {message}");

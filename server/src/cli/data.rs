@@ -13,8 +13,7 @@ pub(super) fn run(arguments: &DataArgs, streams: &mut Streams<'_>) -> Result<u8,
     // Opening would make a store; reading must not.
     require_store(&arguments.data)?;
     let records = runtime()?.block_on(async {
-        let options =
-            EngineOptions::new(&arguments.data, Arc::new(OfflineGateway::new(Vec::new())));
+        let options = EngineOptions::new(&arguments.data, Arc::new(OfflineGateway::new(Vec::new())));
         let engine = Engine::open(options)?;
         let filter = DataFilter {
             plugin: arguments.plugin.clone(),
@@ -22,9 +21,7 @@ pub(super) fn run(arguments: &DataArgs, streams: &mut Streams<'_>) -> Result<u8,
             key: None,
             hidden: arguments.hidden,
         };
-        let records = engine
-            .session(&arguments.session)
-            .and_then(|_| engine.data(&arguments.session, filter));
+        let records = engine.session(&arguments.session).and_then(|_| engine.data(&arguments.session, filter));
         engine.close().await;
         records
     })?;

@@ -69,10 +69,7 @@ impl<S: Subscriber> Layer<S> for Logs {
         event.record(&mut text);
         let mut lines = self.0.lines.lock();
         if lines.len() < limits::MAX_CASE_LOGS {
-            lines.push(LogLine {
-                level: event.metadata().level().to_string().to_lowercase(),
-                message: text.0,
-            });
+            lines.push(LogLine { level: event.metadata().level().to_string().to_lowercase(), message: text.0 });
         }
     }
 }
@@ -93,20 +90,10 @@ impl Visit for Text {
 /// changes nothing.
 pub fn start() -> Logs {
     let logs = Logs::default();
-    let filter = EnvFilter::builder()
-        .with_default_directive(LevelFilter::WARN.into())
-        .with_env_var(VARIABLE)
-        .from_env_lossy();
-    let stderr = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_filter(filter);
-    let kept = logs
-        .clone()
-        .with_filter(Targets::new().with_target(PLUGIN_TARGET, LevelFilter::TRACE));
-    let _ = tracing_subscriber::registry()
-        .with(stderr)
-        .with(kept)
-        .try_init();
+    let filter =
+        EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).with_env_var(VARIABLE).from_env_lossy();
+    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(filter);
+    let kept = logs.clone().with_filter(Targets::new().with_target(PLUGIN_TARGET, LevelFilter::TRACE));
+    let _ = tracing_subscriber::registry().with(stderr).with(kept).try_init();
     logs
 }

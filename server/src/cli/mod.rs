@@ -52,8 +52,7 @@ impl Streams<'_> {
 
     /// Prints one JSON document.
     fn document<T: Serialize>(&mut self, value: &T) -> Result<(), ServerError> {
-        let text = serde_json::to_string_pretty(value)
-            .map_err(|error| ServerError::Internal(error.to_string()))?;
+        let text = serde_json::to_string_pretty(value).map_err(|error| ServerError::Internal(error.to_string()))?;
         self.print(&text);
         self.print("\n");
         Ok(())
@@ -70,25 +69,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, streams: &mut Streams<
     let wants_json = arguments.iter().any(|argument| argument == "--json");
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            ) =>
-        {
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             streams.print(&error.to_string());
             return DONE;
         }
         Err(error) => {
             let text = error.render().to_string();
             if wants_json {
-                let message = text
-                    .trim()
-                    .trim_start_matches("error: ")
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned();
+                let message = text.trim().trim_start_matches("error: ").lines().next().unwrap_or_default().to_owned();
                 refuse(streams, true, &ServerError::Usage(message));
             } else {
                 streams.complain(text.trim_end());

@@ -27,32 +27,18 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
     }
     let loaded = load_for(&arguments.packages)?.strict()?;
     let (activation, linked) = plan(&arguments.packages, &loaded)?;
-    let refused = activation.unmet.iter().any(activation::Unmet::blocks)
-        || linked.diagnostics.iter().any(Diagnostic::is_error);
-    let format = if arguments.json {
-        PlanFormat::Json
-    } else {
-        arguments.format.unwrap_or(PlanFormat::Text)
-    };
-    let handle = linked
-        .handle()
-        .map_err(|error| ServerError::Internal(error.to_string()))?;
+    let refused =
+        activation.unmet.iter().any(activation::Unmet::blocks) || linked.diagnostics.iter().any(Diagnostic::is_error);
+    let format = if arguments.json { PlanFormat::Json } else { arguments.format.unwrap_or(PlanFormat::Text) };
+    let handle = linked.handle().map_err(|error| ServerError::Internal(error.to_string()))?;
     if let Some(runtime) = &arguments.why {
         why(&handle, runtime, arguments.json, streams)?;
     } else {
-        let diagnostics: Vec<Diagnostic> = loaded
-            .diagnostics
-            .iter()
-            .chain(&linked.diagnostics)
-            .cloned()
-            .collect();
+        let diagnostics: Vec<Diagnostic> = loaded.diagnostics.iter().chain(&linked.diagnostics).cloned().collect();
         print(&PlanDocument::of(&handle, &diagnostics), format, streams)?;
     }
     for rejected in &activation.rejected {
-        streams.complain(&format!(
-            "covel: {} is left out: {}",
-            rejected.plugin, rejected.message
-        ));
+        streams.complain(&format!("covel: {} is left out: {}", rejected.plugin, rejected.message));
     }
     for unmet in &activation.unmet {
         streams.complain(&format!("covel: {}: {}", unmet.contract, unmet.message));
@@ -61,11 +47,7 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
 }
 
 /// Prints a plan in a form.
-pub(super) fn print(
-    document: &PlanDocument,
-    format: PlanFormat,
-    streams: &mut Streams<'_>,
-) -> Result<(), ServerError> {
+pub(super) fn print(document: &PlanDocument, format: PlanFormat, streams: &mut Streams<'_>) -> Result<(), ServerError> {
     match format {
         PlanFormat::Json => return streams.document(document),
         PlanFormat::Text => streams.print(&document.to_text()),
@@ -80,15 +62,10 @@ fn diff(folders: &[PathBuf], json: bool, streams: &mut Streams<'_>) -> Result<u8
         return Err(ServerError::Usage("--diff takes two folders".to_owned()));
     };
     let linked = |folder: &PathBuf| {
-        let arguments = PackageArgs {
-            plugins: vec![folder.clone()],
-            ..PackageArgs::default()
-        };
+        let arguments = PackageArgs { plugins: vec![folder.clone()], ..PackageArgs::default() };
         let loaded = load_for(&arguments)?.strict()?;
         let (_, linked) = plan(&arguments, &loaded)?;
-        linked
-            .handle()
-            .map_err(|error| ServerError::Internal(error.to_string()))
+        linked.handle().map_err(|error| ServerError::Internal(error.to_string()))
     };
     let document = DiffDocument::of(&linked(from)?, &linked(to)?);
     if json {
@@ -99,18 +76,11 @@ fn diff(folders: &[PathBuf], json: bool, streams: &mut Streams<'_>) -> Result<u8
     Ok(DONE)
 }
 
-fn why(
-    plan: &PlanHandle,
-    runtime: &str,
-    json: bool,
-    streams: &mut Streams<'_>,
-) -> Result<(), ServerError> {
+fn why(plan: &PlanHandle, runtime: &str, json: bool, streams: &mut Streams<'_>) -> Result<(), ServerError> {
     let Some(document) = WhyDocument::of(plan, runtime) else {
         let ids = plan.runtimes.iter().map(|row| row.id.as_str());
         let ids = ids.collect::<Vec<_>>().join(", ");
-        return Err(ServerError::Usage(format!(
-            "there is no active runtime {runtime:?} (active are: {ids})"
-        )));
+        return Err(ServerError::Usage(format!("there is no active runtime {runtime:?} (active are: {ids})")));
     };
     if json {
         return streams.document(&document);
@@ -122,9 +92,7 @@ fn why(
 /// Folders of the common flags, loaded.
 pub(super) fn load_for(arguments: &PackageArgs) -> Result<Loaded, ServerError> {
     if arguments.plugins.is_empty() && arguments.community.is_empty() {
-        return Err(ServerError::Usage(
-            "name at least one folder of packages with --plugins DIR".to_owned(),
-        ));
+        return Err(ServerError::Usage("name at least one folder of packages with --plugins DIR".to_owned()));
     }
     load(&Sources {
         plugins: arguments.plugins.clone(),
@@ -137,24 +105,14 @@ pub(super) fn load_for(arguments: &PackageArgs) -> Result<Loaded, ServerError> {
 ///
 /// # Errors
 /// When a name is no loaded package.
-pub(super) fn requested(
-    arguments: &PackageArgs,
-    loaded: &Loaded,
-) -> Result<Vec<String>, ServerError> {
+pub(super) fn requested(arguments: &PackageArgs, loaded: &Loaded) -> Result<Vec<String>, ServerError> {
     let packages = loaded.packages();
     let known: BTreeSet<&str> = packages.iter().map(|package| package.id()).collect();
-    let named = arguments
-        .enable
-        .iter()
-        .flatten()
-        .chain(&arguments.exclude)
-        .chain(&arguments.approve);
+    let named = arguments.enable.iter().flatten().chain(&arguments.exclude).chain(&arguments.approve);
     for id in named {
         if !known.contains(id.as_str()) {
             let ids = known.iter().copied().collect::<Vec<_>>().join(", ");
-            return Err(ServerError::Usage(format!(
-                "there is no package {id:?} among those loaded ({ids})"
-            )));
+            return Err(ServerError::Usage(format!("there is no package {id:?} among those loaded ({ids})")));
         }
     }
     let all = || known.iter().map(|id| (*id).to_owned()).collect();
@@ -166,10 +124,7 @@ pub(super) fn requested(
 fn plan(arguments: &PackageArgs, loaded: &Loaded) -> Result<(Activation, Linked), ServerError> {
     let id = |text: &String| PluginId::from(text.as_str());
     let packages = loaded.packages();
-    let needed = loaded
-        .worlds
-        .iter()
-        .flat_map(|world| world.required_contracts.iter());
+    let needed = loaded.worlds.iter().flat_map(|world| world.required_contracts.iter());
     let activation = activation::activate(&ActivationRequest {
         packages: &packages,
         requested: requested(arguments, loaded)?.iter().map(id).collect(),
@@ -179,12 +134,7 @@ fn plan(arguments: &PackageArgs, loaded: &Loaded) -> Result<(Activation, Linked)
     });
     let active: Vec<Arc<Package>> = packages
         .iter()
-        .filter(|package| {
-            activation
-                .active
-                .iter()
-                .any(|id| id.as_str() == package.id())
-        })
+        .filter(|package| activation.active.iter().any(|id| id.as_str() == package.id()))
         .cloned()
         .collect();
     let linked = link::link(&active).map_err(|error| ServerError::Internal(error.to_string()))?;

@@ -107,10 +107,9 @@ async fn start(
     streams: &mut Streams<'_>,
 ) -> Result<u8, ServerError> {
     let listener = serve::listen(plan.address, plan.tries).await?;
-    let address = listener.local_addr().map_err(|error| ServerError::Bind {
-        address: plan.address.to_string(),
-        message: error.to_string(),
-    })?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| ServerError::Bind { address: plan.address.to_string(), message: error.to_string() })?;
     let models = gateway.name().to_owned();
     // Handlers first: a signal that comes right after the address is printed must not kill a turn.
     let mut signals = Signals::install()?;
@@ -125,23 +124,14 @@ async fn start(
     };
     for state in states {
         if let Some(error) = &state.error {
-            streams.complain(&format!(
-                "covel: the code of {} was not activated: {error}",
-                state.plugin_id
-            ));
+            streams.complain(&format!("covel: the code of {} was not activated: {error}", state.plugin_id));
         }
     }
     for world in &loaded.worlds {
         engine.add_world(world.as_ref().clone());
     }
     let hosts = AllowedHosts::new(plan.hosts.iter().cloned());
-    let state = AppState::new(
-        engine,
-        Arc::new(SystemAmbient::default()),
-        hosts,
-        assets::page(),
-        broken(&loaded),
-    );
+    let state = AppState::new(engine, Arc::new(SystemAmbient::default()), hosts, assets::page(), broken(&loaded));
     let stop = CancellationToken::new();
     let (stopping, running) = (stop.clone(), Arc::clone(&state.running));
     let watcher = tokio::spawn(async move {
@@ -155,17 +145,11 @@ async fn start(
     if plan.json {
         streams.document(&json!({ "address": url, "dataDir": plan.data_dir, "models": models }))?;
     } else {
-        streams.print(&format!(
-            "Covel plays at {url} (data in {}; models: {models})\n",
-            plan.data_dir.display()
-        ));
+        streams.print(&format!("Covel plays at {url} (data in {}; models: {models})\n", plan.data_dir.display()));
     }
     let drained = serve::serve(listener, state, stop.cancelled_owned())
         .await
-        .map_err(|error| ServerError::Bind {
-            address: address.to_string(),
-            message: error.to_string(),
-        })?;
+        .map_err(|error| ServerError::Bind { address: address.to_string(), message: error.to_string() })?;
     watcher.abort();
     if !drained {
         streams.complain("covel: turns that did not finish in time were cancelled");
@@ -175,11 +159,7 @@ async fn start(
 
 /// Packages to show as unusable.
 fn broken(loaded: &Loaded) -> Vec<BrokenPackage> {
-    let unusable = loaded
-        .compiled
-        .iter()
-        .enumerate()
-        .filter(|(_, compiled)| compiled.package.is_none());
+    let unusable = loaded.compiled.iter().enumerate().filter(|(_, compiled)| compiled.package.is_none());
     unusable
         .map(|(place, compiled)| BrokenPackage {
             id: match (&compiled.plugin_id, compiled.dir.file_name()) {
@@ -192,9 +172,7 @@ fn broken(loaded: &Loaded) -> Vec<BrokenPackage> {
                 .diagnostics
                 .iter()
                 .find(|found| found.is_error())
-                .map_or_else(String::new, |found| {
-                    format!("{}:{}: {}", found.file, found.line, found.message)
-                }),
+                .map_or_else(String::new, |found| format!("{}:{}: {}", found.file, found.line, found.message)),
         })
         .collect()
 }
@@ -211,14 +189,8 @@ impl Signals {
     #[cfg(unix)]
     fn install() -> Result<Self, ServerError> {
         use tokio::signal::unix::{SignalKind, signal};
-        let install = |kind| {
-            signal(kind)
-                .map_err(|error| ServerError::Internal(format!("no signal handler: {error}")))
-        };
-        Ok(Self {
-            terminate: install(SignalKind::terminate())?,
-            interrupt: install(SignalKind::interrupt())?,
-        })
+        let install = |kind| signal(kind).map_err(|error| ServerError::Internal(format!("no signal handler: {error}")));
+        Ok(Self { terminate: install(SignalKind::terminate())?, interrupt: install(SignalKind::interrupt())? })
     }
 
     #[cfg(unix)]
@@ -246,9 +218,7 @@ fn data_folder(named: Option<&Path>) -> Result<PathBuf, ServerError> {
         return Ok(named.to_owned());
     }
     user_data(|name| std::env::var_os(name).map(PathBuf::from)).ok_or_else(|| {
-        ServerError::Usage(
-            "there is no home folder to keep data in; name a folder with --data DIR".to_owned(),
-        )
+        ServerError::Usage("there is no home folder to keep data in; name a folder with --data DIR".to_owned())
     })
 }
 
@@ -273,25 +243,11 @@ mod tests {
     #[test]
     fn the_data_folder_follows_the_platform() {
         let with = |pairs: &'static [(&str, &str)]| {
-            user_data(move |name| {
-                pairs
-                    .iter()
-                    .find(|(key, _)| *key == name)
-                    .map(|(_, value)| PathBuf::from(value))
-            })
+            user_data(move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value)))
         };
-        assert_eq!(
-            with(&[("HOME", "/home/a")]),
-            Some("/home/a/.local/share/covel".into())
-        );
-        assert_eq!(
-            with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "/data")]),
-            Some("/data/covel".into())
-        );
-        assert_eq!(
-            with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "data")]),
-            Some("/home/a/.local/share/covel".into())
-        );
+        assert_eq!(with(&[("HOME", "/home/a")]), Some("/home/a/.local/share/covel".into()));
+        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "/data")]), Some("/data/covel".into()));
+        assert_eq!(with(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "data")]), Some("/home/a/.local/share/covel".into()));
         assert_eq!(with(&[]), None);
     }
 }

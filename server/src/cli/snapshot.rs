@@ -7,10 +7,7 @@ use serde_json::json;
 
 use super::{
     DONE, Streams,
-    args::{
-        PlanFormat, SnapshotAction, SnapshotArgs, SnapshotGcArgs, SnapshotListArgs,
-        SnapshotShowArgs,
-    },
+    args::{PlanFormat, SnapshotAction, SnapshotArgs, SnapshotGcArgs, SnapshotListArgs, SnapshotShowArgs},
     plan,
 };
 use crate::{
@@ -46,11 +43,7 @@ fn ls(arguments: &SnapshotListArgs, streams: &mut Streams<'_>) -> Result<u8, Ser
 
 fn show(arguments: &SnapshotShowArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
     let handle = snapshots::find(&snapshots::open(&arguments.data)?, &arguments.digest)?;
-    let format = if arguments.json {
-        PlanFormat::Json
-    } else {
-        arguments.format.unwrap_or(PlanFormat::Text)
-    };
+    let format = if arguments.json { PlanFormat::Json } else { arguments.format.unwrap_or(PlanFormat::Text) };
     plan::print(&PlanDocument::of(&handle, &[]), format, streams)?;
     Ok(DONE)
 }
@@ -72,11 +65,7 @@ fn gc(arguments: &SnapshotGcArgs, streams: &mut Streams<'_>) -> Result<u8, Serve
 
 // Writing to a string does not fail.
 fn describe(text: &mut String, row: &SnapshotRow) {
-    let users = if row.sessions.is_empty() {
-        "no session".to_owned()
-    } else {
-        row.sessions.join(", ")
-    };
+    let users = if row.sessions.is_empty() { "no session".to_owned() } else { row.sessions.join(", ") };
     let _ = writeln!(
         text,
         "{}  {}, {}, used by {users}",
@@ -96,29 +85,15 @@ fn report(waste: &Waste, removed: bool) -> String {
     let mut text = String::new();
     let done = if removed { "removed" } else { "would remove" };
     for plan in &waste.plans {
-        let why = if plan.damaged.is_some() {
-            "damaged"
-        } else {
-            "no session uses it"
-        };
-        let _ = writeln!(
-            text,
-            "{done} plan {}, {} ({why})",
-            short(&plan.digest),
-            size(plan.bytes)
-        );
+        let why = if plan.damaged.is_some() { "damaged" } else { "no session uses it" };
+        let _ = writeln!(text, "{done} plan {}, {} ({why})", short(&plan.digest), size(plan.bytes));
     }
     for fragment in &waste.fragments {
         let name = match (&fragment.plugin_id, &fragment.version) {
             (Some(id), Some(version)) => format!("{id} {version}"),
             _ => "damaged".to_owned(),
         };
-        let _ = writeln!(
-            text,
-            "{done} package version {} ({name}), {}",
-            short(&fragment.digest),
-            size(fragment.bytes)
-        );
+        let _ = writeln!(text, "{done} package version {} ({name}), {}", short(&fragment.digest), size(fragment.bytes));
     }
     let blobs: u64 = waste.blobs.iter().map(|blob| blob.bytes).sum();
     if !waste.blobs.is_empty() {

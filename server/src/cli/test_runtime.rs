@@ -65,19 +65,10 @@ pub(super) struct Bench<'a> {
 
 pub(super) fn run(arguments: &TestArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
     let (package, only_runtime) = find(arguments)?;
-    let folder = arguments
-        .plugins_dir
-        .clone()
-        .unwrap_or_else(|| parent(&package));
+    let folder = arguments.plugins_dir.clone().unwrap_or_else(|| parent(&package));
     let (file, mut chosen) = match cases::read(&package)? {
         Some((file, cases)) => (Some(file), cases),
-        None => (
-            None,
-            vec![Case {
-                name: "smoke".to_owned(),
-                ..Case::default()
-            }],
-        ),
+        None => (None, vec![Case { name: "smoke".to_owned(), ..Case::default() }]),
     };
     chosen.retain(|case| case.mode != Some(Mode::Live));
     if let Some(name) = &arguments.case_name {
@@ -85,19 +76,12 @@ pub(super) fn run(arguments: &TestArgs, streams: &mut Streams<'_>) -> Result<u8,
     }
     if let Some(runtime) = &only_runtime {
         chosen.retain(|case| {
-            case.runtime_id
-                .as_deref()
-                .is_some_and(|id| id == runtime || runtime.ends_with(&format!("/{id}")))
+            case.runtime_id.as_deref().is_some_and(|id| id == runtime || runtime.ends_with(&format!("/{id}")))
         });
     }
     if chosen.is_empty() {
-        let place = file.map_or_else(
-            || package.display().to_string(),
-            |file| file.display().to_string(),
-        );
-        return Err(ServerError::Usage(format!(
-            "no case of that name or runtime in {place}"
-        )));
+        let place = file.map_or_else(|| package.display().to_string(), |file| file.display().to_string());
+        return Err(ServerError::Usage(format!("no case of that name or runtime in {place}")));
     }
     let loaded = load_with(&package, &folder, &chosen, &arguments.with_plugin)?;
     let bench = Bench {
@@ -135,11 +119,7 @@ pub(super) fn run(arguments: &TestArgs, streams: &mut Streams<'_>) -> Result<u8,
         }))?;
     } else {
         let failed = reports.iter().filter(|report| !report.ok).count();
-        streams.print(&format!(
-            "{}: {} cases, {failed} failed\n",
-            bench.plugin_id,
-            reports.len()
-        ));
+        streams.print(&format!("{}: {} cases, {failed} failed\n", bench.plugin_id, reports.len()));
     }
     Ok(if ok { DONE } else { REFUSED })
 }
@@ -153,10 +133,7 @@ fn find(arguments: &TestArgs) -> Result<(PathBuf, Option<String>), ServerError> 
         return match found.as_slice() {
             [one] => Ok((one.clone(), None)),
             [] => Err(ServerError::NoPackages(as_folder.to_owned())),
-            many => Err(ServerError::Usage(format!(
-                "{target} holds {} packages; name one of them",
-                many.len()
-            ))),
+            many => Err(ServerError::Usage(format!("{target} holds {} packages; name one of them", many.len()))),
         };
     }
     let Some(dir) = &arguments.plugins_dir else {
@@ -177,55 +154,28 @@ fn companion(dir: &Path, id: &str) -> Result<PathBuf, ServerError> {
     found
         .into_iter()
         .find(|path| path.file_name().is_some_and(|name| name == id))
-        .ok_or_else(|| {
-            ServerError::Usage(format!("there is no package {id:?} in {}", dir.display()))
-        })
+        .ok_or_else(|| ServerError::Usage(format!("there is no package {id:?} in {}", dir.display())))
 }
 
 fn parent(package: &Path) -> PathBuf {
-    let real = package
-        .canonicalize()
-        .unwrap_or_else(|_| package.to_owned());
-    real.parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_owned)
+    let real = package.canonicalize().unwrap_or_else(|_| package.to_owned());
+    real.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 /// The package first, then every companion any case needs; missing ones are refused before any code runs.
-fn load_with(
-    package: &Path,
-    folder: &Path,
-    cases: &[Case],
-    flags: &[String],
-) -> Result<Loaded, ServerError> {
+fn load_with(package: &Path, folder: &Path, cases: &[Case], flags: &[String]) -> Result<Loaded, ServerError> {
     let mut ids: Vec<&str> = flags.iter().map(String::as_str).collect();
-    ids.extend(
-        cases
-            .iter()
-            .flat_map(|case| case.with_plugins.iter().flatten())
-            .map(String::as_str),
-    );
+    ids.extend(cases.iter().flat_map(|case| case.with_plugins.iter().flatten()).map(String::as_str));
     ids.sort_unstable();
     ids.dedup();
-    let own = load(&Sources {
-        plugins: vec![package.to_owned()],
-        ..Sources::default()
-    })?
-    .strict()?;
-    let own_id = own
-        .packages()
-        .first()
-        .map(|package| package.id().to_owned())
-        .unwrap_or_default();
+    let own = load(&Sources { plugins: vec![package.to_owned()], ..Sources::default() })?.strict()?;
+    let own_id = own.packages().first().map(|package| package.id().to_owned()).unwrap_or_default();
     let mut plugins = Vec::new();
     for id in ids.into_iter().filter(|id| *id != own_id) {
         plugins.push(companion(folder, id)?);
     }
     let mut loaded = own;
-    let beside = load(&Sources {
-        plugins,
-        ..Sources::default()
-    })?
-    .strict()?;
+    let beside = load(&Sources { plugins, ..Sources::default() })?.strict()?;
     loaded.compiled.extend(beside.compiled);
     Ok(loaded)
 }
@@ -235,11 +185,7 @@ fn unsupported(bench: &Bench<'_>) -> Vec<Unsupported> {
     for package in bench.loaded.packages() {
         let fragment = &package.fragment;
         let mut add = |kind, name: &str| {
-            found.push(Unsupported {
-                plugin_id: fragment.plugin_id.clone(),
-                kind,
-                name: name.to_owned(),
-            });
+            found.push(Unsupported { plugin_id: fragment.plugin_id.clone(), kind, name: name.to_owned() });
         };
         for hook in &fragment.hooks {
             add("hook", &hook.event);
@@ -261,11 +207,7 @@ fn unsupported(bench: &Bench<'_>) -> Vec<Unsupported> {
 }
 
 fn describe(report: &CaseReport, streams: &mut Streams<'_>) {
-    streams.print(&format!(
-        "{} {}\n",
-        if report.ok { "pass" } else { "FAIL" },
-        report.name
-    ));
+    streams.print(&format!("{} {}\n", if report.ok { "pass" } else { "FAIL" }, report.name));
     for failure in &report.failures {
         streams.print(&format!("     {failure}\n"));
     }

@@ -20,11 +20,7 @@ pub(super) fn turn(document: &TurnDocument) -> String {
 
 // Writing to a string does not fail.
 fn describe(text: &mut String, name: &str, document: &TurnDocument) {
-    let verdict = if document.committed {
-        "committed"
-    } else {
-        "not committed"
-    };
+    let verdict = if document.committed { "committed" } else { "not committed" };
     let _ = writeln!(
         text,
         "{name} {} of session {}: {verdict} in {:.1} ms",
@@ -59,18 +55,11 @@ fn describe(text: &mut String, name: &str, document: &TurnDocument) {
         text.push('\n');
     }
     for event in &document.events {
-        let _ = writeln!(
-            text,
-            "  event {} from {} (depth {})",
-            event.topic, event.plugin_id, event.depth
-        );
+        let _ = writeln!(text, "  event {} from {} (depth {})", event.topic, event.plugin_id, event.depth);
     }
     for isolated in &document.isolated {
-        let _ = writeln!(
-            text,
-            "  isolated {}: [{}] {}",
-            isolated.runtime_id, isolated.error.code, isolated.error.message
-        );
+        let _ =
+            writeln!(text, "  isolated {}: [{}] {}", isolated.runtime_id, isolated.error.code, isolated.error.message);
     }
 }
 
@@ -88,15 +77,8 @@ pub(super) fn why(document: &WhyDocument) -> String {
     }
     let _ = writeln!(text, "\nawaited by");
     for edge in &document.awaited_by {
-        let over = edge
-            .contract
-            .as_ref()
-            .map_or_else(String::new, |contract| format!(" over {contract}"));
-        let _ = writeln!(
-            text,
-            "  {}  {}{over}  {}:{}",
-            edge.to, edge.kind, edge.file, edge.line
-        );
+        let over = edge.contract.as_ref().map_or_else(String::new, |contract| format!(" over {contract}"));
+        let _ = writeln!(text, "  {}  {}{over}  {}:{}", edge.to, edge.kind, edge.file, edge.line);
     }
     if document.awaited_by.is_empty() {
         let _ = writeln!(text, "  nothing");

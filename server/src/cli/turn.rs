@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use covel_exec::{
-    Engine, EngineOptions, ExecError, ExecutionKind, ExecutionRequest, NewSession, TurnDocument,
-};
+use covel_exec::{Engine, EngineOptions, ExecError, ExecutionKind, ExecutionRequest, NewSession, TurnDocument};
 use covel_graph::Json;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -61,10 +59,8 @@ fn data_folder(arguments: &TurnArgs) -> Result<(PathBuf, Option<tempfile::TempDi
     if let Some(dir) = &arguments.data {
         return Ok((dir.clone(), None));
     }
-    let temporary = tempfile::tempdir().map_err(|error| ServerError::Unwritable {
-        path: std::env::temp_dir(),
-        message: error.to_string(),
-    })?;
+    let temporary = tempfile::tempdir()
+        .map_err(|error| ServerError::Unwritable { path: std::env::temp_dir(), message: error.to_string() })?;
     Ok((temporary.path().to_owned(), Some(temporary)))
 }
 
@@ -85,9 +81,7 @@ async fn with_engine(
     let cancel = CancellationToken::new();
     let request = ExecutionRequest {
         session_id,
-        kind: ExecutionKind::Player {
-            message: arguments.message.clone(),
-        },
+        kind: ExecutionKind::Player { message: arguments.message.clone() },
         cancel: cancel.clone(),
         request_id: None,
     };
@@ -160,19 +154,12 @@ async fn session(
 fn settings(texts: &[String]) -> Result<Settings, ServerError> {
     let mut settings = Settings::new();
     for text in texts {
-        let parts = text
-            .split_once('=')
-            .and_then(|(name, value)| Some((name.split_once('.')?, value)));
+        let parts = text.split_once('=').and_then(|(name, value)| Some((name.split_once('.')?, value)));
         let Some(((plugin, key), value)) = parts else {
-            return Err(ServerError::Usage(format!(
-                "--set {text:?} is not of the form PLUGIN.KEY=VALUE"
-            )));
+            return Err(ServerError::Usage(format!("--set {text:?} is not of the form PLUGIN.KEY=VALUE")));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-        settings
-            .entry(plugin.to_owned())
-            .or_default()
-            .insert(key.to_owned(), Json::from_value(value));
+        settings.entry(plugin.to_owned()).or_default().insert(key.to_owned(), Json::from_value(value));
     }
     Ok(settings)
 }

@@ -63,10 +63,8 @@ fn sources(dirs: &[PathBuf]) -> Result<Sources, ServerError> {
     for dir in dirs {
         // Reading it first, so that a missing folder is one clear refusal.
         std::fs::read_dir(dir).map_err(|error| unreadable(dir, &error))?;
-        let worlds =
-            covel_graph::world::find_worlds(dir).map_err(|error| unreadable(dir, &error))?;
-        let packages =
-            covel_graph::package::find_packages(dir).map_err(|error| unreadable(dir, &error))?;
+        let worlds = covel_graph::world::find_worlds(dir).map_err(|error| unreadable(dir, &error))?;
+        let packages = covel_graph::package::find_packages(dir).map_err(|error| unreadable(dir, &error))?;
         if packages.is_empty() && worlds.is_empty() {
             return Err(ServerError::NoPackages(dir.clone()));
         }

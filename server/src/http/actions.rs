@@ -11,8 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use covel_exec::{
-    CommandOutcome, EventSink, ExecError, ExecutionKind, ExecutionRequest, Phase, SessionStatus,
-    TurnDocument,
+    CommandOutcome, EventSink, ExecError, ExecutionKind, ExecutionRequest, Phase, SessionStatus, TurnDocument,
 };
 use covel_graph::Json;
 use data_encoding::BASE64;
@@ -72,10 +71,7 @@ pub(super) async fn act(
     if body.request_id.is_empty() || body.request_id.len() > limits::MAX_REQUEST_ID_BYTES {
         return Err(ApiError::bad_request(
             INVALID,
-            format!(
-                "requestId must have 1 to {} bytes",
-                limits::MAX_REQUEST_ID_BYTES
-            ),
+            format!("requestId must have 1 to {} bytes", limits::MAX_REQUEST_ID_BYTES),
         ));
     }
     check_session(&state, &body.session_id, &action, &settings)?;
@@ -88,12 +84,7 @@ pub(super) async fn act(
         return Err(ExecError::Closing.into());
     }
     let (verdict, answer) = oneshot::channel();
-    let emitter = Emitter::new(
-        state.clone(),
-        body.session_id.clone(),
-        body.request_id.clone(),
-        verdict,
-    );
+    let emitter = Emitter::new(state.clone(), body.session_id.clone(), body.request_id.clone(), verdict);
     let _detached = tokio::spawn(drive(state, body, action, guard, emitter));
     match answer.await {
         Ok(Ok(frames)) => Ok(event_stream(frames)),
@@ -151,65 +142,39 @@ fn settings(headers: &HeaderMap) -> Result<Settings, ApiError> {
     let Some(header) = headers.get("x-plugin-user-settings") else {
         return Ok(Settings::new());
     };
-    let invalid =
-        |message: &str| ApiError::bad_request(INVALID, format!("X-Plugin-User-Settings {message}"));
+    let invalid = |message: &str| ApiError::bad_request(INVALID, format!("X-Plugin-User-Settings {message}"));
     if header.len() > limits::MAX_SETTINGS_HEADER_BYTES {
         return Err(invalid("is too large"));
     }
-    let bytes = BASE64
-        .decode(header.as_bytes())
-        .map_err(|_| invalid("is not base64"))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|_| invalid("is not a JSON object of plugins with objects of settings"))
+    let bytes = BASE64.decode(header.as_bytes()).map_err(|_| invalid("is not base64"))?;
+    serde_json::from_slice(&bytes).map_err(|_| invalid("is not a JSON object of plugins with objects of settings"))
 }
 
 /// What can be refused before anything runs.
-fn check_session(
-    state: &AppState,
-    id: &str,
-    action: &Action,
-    settings: &Settings,
-) -> Result<(), ApiError> {
+fn check_session(state: &AppState, id: &str, action: &Action, settings: &Settings) -> Result<(), ApiError> {
     let session = state.engine.session(id)?;
     for (plugin, values) in settings {
         let stored = session.settings.get(plugin);
-        if let Some((key, _)) = values
-            .iter()
-            .find(|(key, value)| stored.and_then(|stored| stored.get(*key)) != Some(value))
+        if let Some((key, _)) =
+            values.iter().find(|(key, value)| stored.and_then(|stored| stored.get(*key)) != Some(value))
         {
             return Err(ApiError::bad_request(
                 "settings_not_changeable",
-                format!(
-                    "{plugin}.{key} is not what the session was created with; give settings to POST /api/sessions"
-                ),
+                format!("{plugin}.{key} is not what the session was created with; give settings to POST /api/sessions"),
             ));
         }
     }
     if session.status != SessionStatus::Active {
-        let status = if session.status == SessionStatus::Ended {
-            "ended"
-        } else {
-            "paused"
-        };
-        return Err(ExecError::SessionNotActive {
-            id: id.to_owned(),
-            status: status.to_owned(),
-        }
-        .into());
+        let status = if session.status == SessionStatus::Ended { "ended" } else { "paused" };
+        return Err(ExecError::SessionNotActive { id: id.to_owned(), status: status.to_owned() }.into());
     }
     match action {
-        Action::Turn(ExecutionKind::Start) if session.active_plugins.is_empty() => Err(
-            ApiError::bad_request(INVALID, "the session has no active plugins"),
-        ),
-        Action::Turn(ExecutionKind::Start)
-            if session.phase == Phase::Playing && session.turn_count > 0 =>
-        {
-            Err(ApiError::new(
-                axum::http::StatusCode::CONFLICT,
-                "session_already_started",
-                "the session has begun already",
-            ))
+        Action::Turn(ExecutionKind::Start) if session.active_plugins.is_empty() => {
+            Err(ApiError::bad_request(INVALID, "the session has no active plugins"))
         }
+        Action::Turn(ExecutionKind::Start) if session.phase == Phase::Playing && session.turn_count > 0 => Err(
+            ApiError::new(axum::http::StatusCode::CONFLICT, "session_already_started", "the session has begun already"),
+        ),
         _ => Ok(()),
     }
 }
@@ -219,13 +184,7 @@ enum Outcome {
     Command(CommandOutcome),
 }
 
-async fn drive(
-    state: AppState,
-    body: ActionBody,
-    action: Action,
-    guard: RunningGuard,
-    mut emitter: Emitter,
-) {
+async fn drive(state: AppState, body: ActionBody, action: Action, guard: RunningGuard, mut emitter: Emitter) {
     let started = Instant::now();
     let (sink, mut events) = mpsc::unbounded_channel();
     // In a task of its own: a client that reads slowly must not hold up the turn.
@@ -242,21 +201,14 @@ async fn drive(
     }
     // Whoever reads the last frame may act again at once.
     drop(guard);
-    let result = result
-        .unwrap_or_else(|error| Err(ExecError::Internal(format!("an action panicked: {error}"))));
+    let result = result.unwrap_or_else(|error| Err(ExecError::Internal(format!("an action panicked: {error}"))));
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match result {
         Ok(Outcome::Turn(document)) => emitter.finish_turn(&document).await,
         Ok(Outcome::Command(outcome)) => finish_command(emitter, outcome, duration_ms).await,
         Err(error) if emitter.has_begun() => {
             let error = ApiError::from(error);
-            emitter
-                .own(
-                    "error.occurred",
-                    None,
-                    json!({ "message": error.message, "code": error.code }),
-                )
-                .await;
+            emitter.own("error.occurred", None, json!({ "message": error.message, "code": error.code })).await;
             let payload = json!({
                 "committed": false, "runtimeCount": 0, "durationMs": duration_ms, "error": error.message, "code": error.code,
             });
@@ -275,20 +227,12 @@ async fn run(
 ) -> Result<Outcome, ExecError> {
     match action {
         Action::Turn(kind) => {
-            let request = ExecutionRequest {
-                session_id: body.session_id,
-                kind,
-                cancel,
-                request_id: Some(body.request_id),
-            };
+            let request =
+                ExecutionRequest { session_id: body.session_id, kind, cancel, request_id: Some(body.request_id) };
             let document = state.engine.execute(request, Some(sink)).await?;
             Ok(Outcome::Turn(Box::new(document)))
         }
-        Action::Command(line) => state
-            .engine
-            .command(&body.session_id, &line, Some(sink))
-            .await
-            .map(Outcome::Command),
+        Action::Command(line) => state.engine.command(&body.session_id, &line, Some(sink)).await.map(Outcome::Command),
     }
 }
 
@@ -297,8 +241,7 @@ async fn finish_command(mut emitter: Emitter, outcome: CommandOutcome, duration_
         "commandId": outcome.command_id, "ok": outcome.ok, "message": outcome.message, "data": outcome.data,
     });
     emitter.own("command.completed", None, payload).await;
-    let mut payload =
-        json!({ "committed": outcome.ok, "runtimeCount": 0, "durationMs": duration_ms });
+    let mut payload = json!({ "committed": outcome.ok, "runtimeCount": 0, "durationMs": duration_ms });
     if let Some(message) = outcome.message.filter(|_| !outcome.ok) {
         payload["error"] = json!(message);
     }
@@ -320,15 +263,9 @@ fn event_stream(frames: mpsc::Receiver<Bytes>) -> Response {
 /// An event-stream answer that proxies neither buffer nor keep.
 pub(super) fn sse(body: Body) -> Response {
     let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream; charset=utf-8"),
-        ),
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (
-            header::HeaderName::from_static("x-accel-buffering"),
-            HeaderValue::from_static("no"),
-        ),
+        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     (headers, body).into_response()
 }

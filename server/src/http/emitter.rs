@@ -71,15 +71,7 @@ impl Emitter {
         verdict: oneshot::Sender<Result<mpsc::Receiver<Bytes>, ApiError>>,
     ) -> Self {
         let trace_id = state.fresh_id();
-        Self {
-            state,
-            session_id,
-            request_id,
-            trace_id,
-            seq: 0,
-            client: Client::Waiting(verdict),
-            completed: None,
-        }
+        Self { state, session_id, request_id, trace_id, seq: 0, client: Client::Waiting(verdict), completed: None }
     }
 
     /// Has the client been answered with a stream (or left)?
@@ -130,12 +122,7 @@ impl Emitter {
             payload["error"] = json!(error.message);
             payload["code"] = json!(error.code);
         }
-        self.send(
-            "execution.completed",
-            Some(&document.turn_id),
-            &Json::from_value(payload),
-        )
-        .await;
+        self.send("execution.completed", Some(&document.turn_id), &Json::from_value(payload)).await;
     }
 
     /// The last frame of an action that has no turn document.
@@ -148,8 +135,7 @@ impl Emitter {
         if !published {
             self.publish("execution.completed", turn.as_deref(), &payload);
         }
-        self.send("execution.completed", turn.as_deref(), &payload)
-            .await;
+        self.send("execution.completed", turn.as_deref(), &payload).await;
     }
 
     fn publish(&self, kind: &'static str, turn_id: Option<&str>, payload: &Json) {

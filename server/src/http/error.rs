@@ -25,17 +25,8 @@ pub struct ApiError {
 
 impl ApiError {
     /// A refusal.
-    pub fn new(
-        status: StatusCode,
-        code: impl Into<Cow<'static, str>>,
-        message: impl Into<String>,
-    ) -> Self {
-        Self {
-            status,
-            code: code.into(),
-            message: message.into(),
-            details: None,
-        }
+    pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { status, code: code.into(), message: message.into(), details: None }
     }
     /// 400.
     pub fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
@@ -67,18 +58,10 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (
-            self.status,
-            [(header::CONTENT_TYPE, "application/json")],
-            self.body().to_string(),
-        )
-            .into_response();
-        if self.status == StatusCode::TOO_MANY_REQUESTS
-            || self.status == StatusCode::SERVICE_UNAVAILABLE
-        {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        let mut response =
+            (self.status, [(header::CONTENT_TYPE, "application/json")], self.body().to_string()).into_response();
+        if self.status == StatusCode::TOO_MANY_REQUESTS || self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }
@@ -94,9 +77,7 @@ fn status_of(error: &ExecError) -> (StatusCode, Option<&'static str>) {
         ExecError::RuntimeNotActive(_) | ExecError::CommandNotActive(_) => (S::NOT_FOUND, None),
         ExecError::SessionExists(_) => (S::CONFLICT, None),
         ExecError::SessionBusy(_) => (S::CONFLICT, None),
-        ExecError::SessionNotActive { status, .. } if status == "ended" => {
-            (S::CONFLICT, Some("session_ended"))
-        }
+        ExecError::SessionNotActive { status, .. } if status == "ended" => (S::CONFLICT, Some("session_ended")),
         ExecError::SessionNotActive { .. } => (S::CONFLICT, None),
         ExecError::Activation { .. } => (S::BAD_REQUEST, None),
         ExecError::Command { .. } | ExecError::Invalid { .. } => (S::BAD_REQUEST, None),
@@ -112,9 +93,7 @@ fn status_of_store(error: &StoreError) -> StatusCode {
         StoreError::Busy { .. } | StoreError::MapBusy { .. } | StoreError::ReadersFull { .. } => {
             StatusCode::SERVICE_UNAVAILABLE
         }
-        StoreError::DiskFull { .. } | StoreError::MapFull { .. } => {
-            StatusCode::INSUFFICIENT_STORAGE
-        }
+        StoreError::DiskFull { .. } | StoreError::MapFull { .. } => StatusCode::INSUFFICIENT_STORAGE,
         StoreError::Closed => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -127,25 +106,14 @@ impl From<ExecError> for ApiError {
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             // Paths and system messages are for the log, not for whoever asks.
             tracing::error!(code = %code, "{error}");
-            return Self::new(
-                status,
-                code,
-                "the server could not do this; its log says why",
-            );
+            return Self::new(status, code, "the server could not do this; its log says why");
         }
         let details = match &error {
             ExecError::Invalid { field, .. } => Some(Box::new(json!({ "field": field }))),
-            ExecError::SessionNotActive { status, .. } => {
-                Some(Box::new(json!({ "status": status })))
-            }
+            ExecError::SessionNotActive { status, .. } => Some(Box::new(json!({ "status": status }))),
             _ => None,
         };
-        Self {
-            status,
-            code,
-            message: error.to_string(),
-            details,
-        }
+        Self { status, code, message: error.to_string(), details }
     }
 }
 
@@ -156,52 +124,19 @@ mod tests {
     #[test]
     fn engine_errors_have_their_status_and_a_snake_case_code() {
         let cases: Vec<(ExecError, u16, &str)> = vec![
-            (
-                ExecError::SessionNotFound("s".into()),
-                404,
-                "session_not_found",
-            ),
-            (
-                ExecError::SessionExists("s".into()),
-                409,
-                "session_already_exists",
-            ),
+            (ExecError::SessionNotFound("s".into()), 404, "session_not_found"),
+            (ExecError::SessionExists("s".into()), 409, "session_already_exists"),
             (ExecError::SessionBusy("s".into()), 409, "session_busy"),
-            (
-                ExecError::SessionNotActive {
-                    id: "s".into(),
-                    status: "paused".into(),
-                },
-                409,
-                "session_not_active",
-            ),
-            (
-                ExecError::SessionNotActive {
-                    id: "s".into(),
-                    status: "ended".into(),
-                },
-                409,
-                "session_ended",
-            ),
+            (ExecError::SessionNotActive { id: "s".into(), status: "paused".into() }, 409, "session_not_active"),
+            (ExecError::SessionNotActive { id: "s".into(), status: "ended".into() }, 409, "session_ended"),
             (ExecError::WorldNotFound("w".into()), 404, "world_not_found"),
+            (ExecError::PluginNotFound("p".into()), 404, "plugin_not_found"),
             (
-                ExecError::PluginNotFound("p".into()),
-                404,
-                "plugin_not_found",
-            ),
-            (
-                ExecError::Activation {
-                    code: "world-requirement-unmet".into(),
-                    message: "m".into(),
-                },
+                ExecError::Activation { code: "world-requirement-unmet".into(), message: "m".into() },
                 400,
                 "world_requirement_unmet",
             ),
-            (
-                ExecError::CommandNotActive("c".into()),
-                404,
-                "command_not_active",
-            ),
+            (ExecError::CommandNotActive("c".into()), 404, "command_not_active"),
             (ExecError::Closing, 503, "server_shutting_down"),
             (ExecError::Store(StoreError::Closed), 503, "store_closed"),
             (ExecError::Internal("secret path".into()), 500, "internal"),
@@ -209,11 +144,7 @@ mod tests {
         for (error, status, code) in cases {
             let text = error.to_string();
             let api = ApiError::from(error);
-            assert_eq!(
-                (api.status.as_u16(), api.code.as_ref()),
-                (status, code),
-                "{text}"
-            );
+            assert_eq!((api.status.as_u16(), api.code.as_ref()), (status, code), "{text}");
         }
         let hidden = ApiError::from(ExecError::Internal("secret path".into()));
         assert!(!hidden.message.contains("secret"));

@@ -32,12 +32,7 @@ pub(super) fn with_status<T: Serialize>(status: StatusCode, value: &T) -> Respon
         Ok(text) => (status, [(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => {
             tracing::error!("an answer has no JSON form: {error}");
-            ApiError::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal",
-                "the answer has no JSON form",
-            )
-            .into_response()
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the answer has no JSON form").into_response()
         }
     }
 }
@@ -82,33 +77,23 @@ impl<S: Send + Sync> FromRequest<S> for ObjectBody {
     }
 }
 
-async fn read_object<S: Send + Sync>(
-    request: Request,
-    state: &S,
-) -> Result<serde_json::Map<String, Value>, ApiError> {
+async fn read_object<S: Send + Sync>(request: Request, state: &S) -> Result<serde_json::Map<String, Value>, ApiError> {
     parse_object(&read_bytes(request, state).await?)
 }
 
 fn parse_object(bytes: &[u8]) -> Result<serde_json::Map<String, Value>, ApiError> {
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(other) => Err(ApiError::bad_request(
-            "invalid_body",
-            format!("the body is {}; send a JSON object", kind_of(&other)),
-        )),
-        Err(error) => Err(ApiError::bad_request(
-            "invalid_json",
-            format!("the body is not JSON: {error}"),
-        )
-        .with(json!({ "line": error.line(), "column": error.column() }))),
+        Ok(other) => {
+            Err(ApiError::bad_request("invalid_body", format!("the body is {}; send a JSON object", kind_of(&other))))
+        }
+        Err(error) => Err(ApiError::bad_request("invalid_json", format!("the body is not JSON: {error}"))
+            .with(json!({ "line": error.line(), "column": error.column() }))),
     }
 }
 
 async fn read_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
-    let declared = request
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse().ok());
+    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     if declared.is_some_and(|length: u64| length > limits::MAX_BODY_BYTES as u64) {
         return Err(too_large());
     }
@@ -116,11 +101,7 @@ async fn read_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes
     match read.await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(rejection)) => Err(rejected(&rejection)),
-        Err(_) => Err(ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "request_timeout",
-            "the body did not arrive in time",
-        )),
+        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not arrive in time")),
     }
 }
 
@@ -158,8 +139,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
-        path.map(|path| Self(path.0))
-            .map_err(|_| ApiError::bad_request("invalid_path", "the path is not valid UTF-8"))
+        path.map(|path| Self(path.0)).map_err(|_| ApiError::bad_request("invalid_path", "the path is not valid UTF-8"))
     }
 }
 

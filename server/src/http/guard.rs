@@ -24,12 +24,7 @@ pub struct AllowedHosts {
 impl AllowedHosts {
     /// `localhost`, IP addresses, and these names (without port; letter case does not matter).
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            names: names
-                .into_iter()
-                .map(|name| name.to_ascii_lowercase())
-                .collect(),
-        }
+        Self { names: names.into_iter().map(|name| name.to_ascii_lowercase()).collect() }
     }
 
     fn accepts(&self, host: &str) -> bool {
@@ -39,11 +34,7 @@ impl AllowedHosts {
         if authority.as_str().contains('@') {
             return false;
         }
-        let name = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_ascii_lowercase();
+        let name = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         name == "localhost"
             || name.ends_with(".localhost")
             || name.parse::<IpAddr>().is_ok()
@@ -56,11 +47,9 @@ pub(super) async fn check(State(state): State<AppState>, request: Request, next:
     let health = request.uri().path() == "/api/health";
     let refusal = match refuse(&state, &request) {
         Some(refusal) => Some(refusal),
-        None if api && !health && state.is_closing() => Some(ApiError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "server_shutting_down",
-            "the server is stopping",
-        )),
+        None if api && !health && state.is_closing() => {
+            Some(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_shutting_down", "the server is stopping"))
+        }
         None => None,
     };
     let mut response = match refusal {
@@ -80,10 +69,7 @@ fn refuse(state: &AppState, request: &Request) -> Option<ApiError> {
             "this server is not known under that name; use its IP address or localhost, or list the name in its configuration",
         ));
     }
-    let safe = matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS
-    );
+    let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if !safe && is_foreign(request.headers(), host) {
         return Some(ApiError::new(
             StatusCode::FORBIDDEN,
@@ -106,18 +92,15 @@ fn host_of(request: &Request) -> Option<&str> {
 
 /// Does the request come from another site's page? Clients other than browsers send no `Origin` and pass.
 fn is_foreign(headers: &HeaderMap, host: Option<&str>) -> bool {
-    let cross_site = headers
-        .get("sec-fetch-site")
-        .is_some_and(|site| site == "cross-site" || site == "same-site");
+    let cross_site = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site");
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let foreign = match (origins.next(), origins.next()) {
         (None, _) => false,
         (Some(origin), None) => {
-            let authority = origin.to_str().ok().and_then(|origin| {
-                origin
-                    .strip_prefix("http://")
-                    .or_else(|| origin.strip_prefix("https://"))
-            });
+            let authority = origin
+                .to_str()
+                .ok()
+                .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
             match (authority, host) {
                 (Some(authority), Some(host)) => !authority.eq_ignore_ascii_case(host),
                 _ => true,
@@ -138,18 +121,9 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
-    (
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("permissions-policy"),
-        "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    ),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
 
 fn secure(headers: &mut HeaderMap, api: bool) {
@@ -168,24 +142,10 @@ mod tests {
     #[test]
     fn hosts_that_cannot_be_rebound_pass_and_others_must_be_listed() {
         let hosts = AllowedHosts::new(["Tales.example".to_owned()]);
-        for host in [
-            "localhost",
-            "localhost:3001",
-            "127.0.0.1:3001",
-            "[::1]:3001",
-            "192.168.1.5",
-            "tales.EXAMPLE:80",
-        ] {
+        for host in ["localhost", "localhost:3001", "127.0.0.1:3001", "[::1]:3001", "192.168.1.5", "tales.EXAMPLE:80"] {
             assert!(hosts.accepts(host), "{host}");
         }
-        for host in [
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "a@localhost",
-            "",
-            "a b",
-        ] {
+        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "a@localhost", "", "a b"] {
             assert!(!hosts.accepts(host), "{host}");
         }
     }
@@ -198,13 +158,7 @@ mod tests {
             is_foreign(&headers, Some("localhost:3001"))
         };
         assert!(!foreign("http://localhost:3001"));
-        for origin in [
-            "http://localhost:3002",
-            "https://evil.example",
-            "null",
-            "http://localhost:3001/",
-            "file://",
-        ] {
+        for origin in ["http://localhost:3002", "https://evil.example", "null", "http://localhost:3001/", "file://"] {
             assert!(foreign(origin), "{origin}");
         }
         assert!(!is_foreign(&HeaderMap::new(), Some("localhost:3001")));

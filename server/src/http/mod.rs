@@ -96,10 +96,7 @@ impl AppState {
     ) -> Self {
         let gateway = engine.gateway().name().to_owned();
         let boot_id = format!("{:032x}", ambient.fresh_bits());
-        let bus = Bus::new(
-            boot_id.chars().take(12).collect::<String>(),
-            BusLimits::default(),
-        );
+        let bus = Bus::new(boot_id.chars().take(12).collect::<String>(), BusLimits::default());
         Self(Arc::new(Shared {
             engine,
             bus,
@@ -143,10 +140,7 @@ impl Shared {
             self.running.idle_within(limits::CLOSE_TIMEOUT).await;
         }
         // A turn that neither ends nor heeds its cancellation must not keep the process; what it acknowledged is stored.
-        if tokio::time::timeout(limits::CLOSE_TIMEOUT, self.engine.close())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(limits::CLOSE_TIMEOUT, self.engine.close()).await.is_err() {
             tracing::warn!("the engine did not close in time");
         }
         drained
@@ -163,12 +157,7 @@ pub fn router(state: AppState) -> Router {
         .route("/plugins/{plugin}", get(plugins::one))
         .route("/ui-specs", get(plugins::ui_specs))
         .route("/sessions", get(sessions::list).post(sessions::create))
-        .route(
-            "/sessions/{session}",
-            get(sessions::one)
-                .patch(sessions::change)
-                .delete(sessions::remove),
-        )
+        .route("/sessions/{session}", get(sessions::one).patch(sessions::change).delete(sessions::remove))
         .route("/sessions/{session}/messages", get(sessions::messages))
         .route("/sessions/{session}/turns", get(sessions::turns))
         .route("/sessions/{session}/plan", get(sessions::plan))
@@ -176,18 +165,9 @@ pub fn router(state: AppState) -> Router {
         .route("/sessions/{session}/execution", get(sessions::execution))
         .route("/sessions/{session}/abort", post(sessions::abort))
         .route("/sessions/{session}/plugin-data", get(sessions::data))
-        .route(
-            "/sessions/{session}/plugin-data/{plugin}",
-            get(sessions::data_of_plugin),
-        )
-        .route(
-            "/sessions/{session}/plugin-data/{plugin}/{namespace}",
-            get(sessions::data_of_namespace),
-        )
-        .route(
-            "/sessions/{session}/plugin-data/{plugin}/{namespace}/{key}",
-            get(sessions::data_record),
-        )
+        .route("/sessions/{session}/plugin-data/{plugin}", get(sessions::data_of_plugin))
+        .route("/sessions/{session}/plugin-data/{plugin}/{namespace}", get(sessions::data_of_namespace))
+        .route("/sessions/{session}/plugin-data/{plugin}/{namespace}/{key}", get(sessions::data_record))
         .route("/actions", post(actions::act))
         .route("/events/stream", get(stream::events))
         .fallback(unknown_route)
@@ -200,9 +180,7 @@ pub fn router(state: AppState) -> Router {
         .with_state(state)
 }
 
-async fn health(
-    axum::extract::State(state): axum::extract::State<AppState>,
-) -> axum::response::Response {
+async fn health(axum::extract::State(state): axum::extract::State<AppState>) -> axum::response::Response {
     extract::ok(&json!({
         "status": if state.is_closing() { "stopping" } else { "ok" },
         "version": env!("CARGO_PKG_VERSION"),
@@ -214,11 +192,7 @@ async fn health(
 }
 
 async fn unknown_route(uri: axum::http::Uri) -> ApiError {
-    ApiError::new(
-        axum::http::StatusCode::NOT_FOUND,
-        "route_not_found",
-        format!("there is no route {}", uri.path()),
-    )
+    ApiError::new(axum::http::StatusCode::NOT_FOUND, "route_not_found", format!("there is no route {}", uri.path()))
 }
 
 async fn unknown_method(method: axum::http::Method, uri: axum::http::Uri) -> ApiError {

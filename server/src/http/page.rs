@@ -33,17 +33,9 @@ impl Page {
         let file = |bytes: &'static [u8]| {
             let tag = format!("\"{}\"", &blake3::hash(bytes).to_hex()[..32]);
             // Hex digits and quotes are always a header value.
-            File {
-                bytes,
-                tag: HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\"")),
-            }
+            File { bytes, tag: HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\"")) }
         };
-        Self {
-            files: files
-                .iter()
-                .map(|(path, bytes)| (*path, file(bytes)))
-                .collect(),
-        }
+        Self { files: files.iter().map(|(path, bytes)| (*path, file(bytes))).collect() }
     }
 }
 
@@ -52,42 +44,25 @@ pub(super) async fn serve(State(state): State<AppState>, request: Request) -> Re
         return ApiError::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method_not_allowed",
-            format!(
-                "{} does not take {}",
-                request.uri().path(),
-                request.method()
-            ),
+            format!("{} does not take {}", request.uri().path(), request.method()),
         )
         .into_response();
     }
     let path = request.uri().path().trim_start_matches('/');
     let files = &state.page.files;
     // A path whose last part has a dot names a file; any other is a place inside the page.
-    let names_file = path
-        .rsplit('/')
-        .next()
-        .is_some_and(|last| last.contains('.'));
+    let names_file = path.rsplit('/').next().is_some_and(|last| last.contains('.'));
     let found = match files.get_key_value(path) {
         Some(found) => Some(found),
         None if names_file => None,
         None => files.get_key_value(INDEX),
     };
     let Some((path, file)) = found else {
-        return ApiError::not_found(
-            "file_not_found",
-            format!("there is no file {}", request.uri().path()),
-        )
-        .into_response();
+        return ApiError::not_found("file_not_found", format!("there is no file {}", request.uri().path()))
+            .into_response();
     };
-    let cache = if path.starts_with(HASHED) {
-        "public, max-age=31536000, immutable"
-    } else {
-        "no-cache"
-    };
-    let known = request
-        .headers()
-        .get(header::IF_NONE_MATCH)
-        .is_some_and(|tag| *tag == file.tag);
+    let cache = if path.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|tag| *tag == file.tag);
     let (status, body) = if known {
         (StatusCode::NOT_MODIFIED, Body::empty())
     } else if *request.method() == Method::HEAD {
@@ -98,10 +73,7 @@ pub(super) async fn serve(State(state): State<AppState>, request: Request) -> Re
     let mut response = (
         status,
         [
-            (
-                header::CONTENT_TYPE,
-                HeaderValue::from_static(content_type(path)),
-            ),
+            (header::CONTENT_TYPE, HeaderValue::from_static(content_type(path))),
             (header::CACHE_CONTROL, HeaderValue::from_static(cache)),
             (header::ETAG, file.tag.clone()),
         ],
@@ -109,9 +81,7 @@ pub(super) async fn serve(State(state): State<AppState>, request: Request) -> Re
     )
         .into_response();
     if *request.method() == Method::HEAD && !known {
-        response
-            .headers_mut()
-            .insert(header::CONTENT_LENGTH, HeaderValue::from(file.bytes.len()));
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(file.bytes.len()));
     }
     response
 }

@@ -29,9 +29,7 @@ pub(super) async fn one(
     let info = packages
         .iter()
         .find(|info| info.package.fragment.plugin_id == id)
-        .ok_or_else(|| {
-            ApiError::not_found("plugin_not_found", format!("there is no package {id:?}"))
-        })?;
+        .ok_or_else(|| ApiError::not_found("plugin_not_found", format!("there is no package {id:?}")))?;
     let fragment = &info.package.fragment;
     let mut body = summary(info);
     body["digest"] = json!(info.package.digest);
@@ -40,16 +38,8 @@ pub(super) async fn one(
         .iter()
         .map(|data| json!({ "namespace": data.namespace, "version": data.version, "schema": parsed(&data.schema) }))
         .collect();
-    body["commands"] = fragment
-        .commands
-        .iter()
-        .map(|command| command_view(&fragment.plugin_id, command))
-        .collect();
-    body["ui"] = fragment
-        .ui
-        .iter()
-        .map(|ui| json!({ "surface": ui.surface, "path": ui.path }))
-        .collect();
+    body["commands"] = fragment.commands.iter().map(|command| command_view(&fragment.plugin_id, command)).collect();
+    body["ui"] = fragment.ui.iter().map(|ui| json!({ "surface": ui.surface, "path": ui.path })).collect();
     Ok(ok(&body))
 }
 
@@ -59,11 +49,7 @@ pub(super) async fn of_session(
 ) -> Result<Response, ApiError> {
     let record = state.engine.session(&session)?;
     let active: BTreeSet<&str> = record.active_plugins.iter().map(String::as_str).collect();
-    let requested: BTreeSet<&str> = record
-        .requested_plugins
-        .iter()
-        .map(String::as_str)
-        .collect();
+    let requested: BTreeSet<&str> = record.requested_plugins.iter().map(String::as_str).collect();
     let plugins: Vec<Value> = state
         .engine
         .packages()
@@ -76,12 +62,7 @@ pub(super) async fn of_session(
             item
         })
         .collect();
-    let commands: Vec<Value> = state
-        .engine
-        .commands(&session)?
-        .iter()
-        .map(command_of)
-        .collect();
+    let commands: Vec<Value> = state.engine.commands(&session)?.iter().map(command_of).collect();
     Ok(ok(&json!({ "commands": commands, "items": plugins })))
 }
 
@@ -96,24 +77,13 @@ pub(super) async fn ui_specs(
     QueryParams(query): QueryParams<SpecsQuery>,
 ) -> Result<Response, ApiError> {
     let active: Option<BTreeSet<String>> = match &query.session_id {
-        Some(session) => Some(
-            state
-                .engine
-                .session(session)?
-                .active_plugins
-                .into_iter()
-                .collect(),
-        ),
+        Some(session) => Some(state.engine.session(session)?.active_plugins.into_iter().collect()),
         None => None,
     };
     let packages = state.engine.packages();
     let shown: Vec<&PackageInfo> = packages
         .iter()
-        .filter(|info| {
-            active
-                .as_ref()
-                .is_none_or(|active| active.contains(&info.package.fragment.plugin_id))
-        })
+        .filter(|info| active.as_ref().is_none_or(|active| active.contains(&info.package.fragment.plugin_id)))
         .collect();
     let surface = |name: &str| -> Vec<Value> {
         shown
@@ -126,8 +96,7 @@ pub(super) async fn ui_specs(
                     .filter(|ui| ui.surface == name)
                     .map(|ui| spec_text::translated(parsed(&ui.spec), &fragment.messages))
                     .collect();
-                (!specs.is_empty())
-                    .then(|| json!({ "pluginId": fragment.plugin_id, "specs": specs }))
+                (!specs.is_empty()).then(|| json!({ "pluginId": fragment.plugin_id, "specs": specs }))
             })
             .collect()
     };
@@ -195,28 +164,18 @@ fn source(community: bool) -> &'static str {
 }
 
 fn languages(fragment: &Fragment) -> BTreeSet<&str> {
-    fragment
-        .messages
-        .iter()
-        .map(|(locale, _)| locale.as_str())
-        .chain(["en"])
-        .collect()
+    fragment.messages.iter().map(|(locale, _)| locale.as_str()).chain(["en"]).collect()
 }
 
 fn setting(setting: &SettingDecl) -> Value {
-    let mut view =
-        json!({ "key": setting.key, "type": setting.kind, "label": text(&setting.label) });
+    let mut view = json!({ "key": setting.key, "type": setting.kind, "label": text(&setting.label) });
     if !setting.description.is_empty() {
         view["description"] = text(&setting.description);
     }
     if !setting.default.is_empty() {
         view["default"] = parsed(&setting.default);
     }
-    for (name, bound) in [
-        ("min", setting.min),
-        ("max", setting.max),
-        ("step", setting.step),
-    ] {
+    for (name, bound) in [("min", setting.min), ("max", setting.max), ("step", setting.step)] {
         if let Some(bound) = bound {
             view[name] = number(bound);
         }
@@ -234,11 +193,7 @@ fn setting(setting: &SettingDecl) -> Value {
 /// Whole numbers without `.0`.
 fn number(value: f64) -> Value {
     #[allow(clippy::cast_possible_truncation)] // checked: integral and small
-    if value.fract() == 0.0 && value.abs() < 9e15 {
-        json!(value as i64)
-    } else {
-        json!(value)
-    }
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
 }
 
 fn command_of(info: &CommandInfo) -> Value {

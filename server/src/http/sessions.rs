@@ -56,15 +56,11 @@ pub(super) async fn create(
     State(state): State<AppState>,
     JsonBody(body): JsonBody<CreateBody>,
 ) -> Result<Response, ApiError> {
-    let named =
-        body.plugins.as_ref().map_or(0, Vec::len) + body.excluded.len() + body.settings.len();
+    let named = body.plugins.as_ref().map_or(0, Vec::len) + body.excluded.len() + body.settings.len();
     if named > limits::MAX_PLUGIN_IDS {
         return Err(ApiError::bad_request(
             "invalid_request",
-            format!(
-                "the request names {named} plugins; at most {} are accepted",
-                limits::MAX_PLUGIN_IDS
-            ),
+            format!("the request names {named} plugins; at most {} are accepted", limits::MAX_PLUGIN_IDS),
         ));
     }
     let new = NewSession {
@@ -93,8 +89,7 @@ pub(super) async fn list(
     QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Response, ApiError> {
     let sessions = state.engine.sessions()?;
-    let wanted =
-        |record: &&SessionRecord| query.world_id.is_none() || record.world_id == query.world_id;
+    let wanted = |record: &&SessionRecord| query.world_id.is_none() || record.world_id == query.world_id;
     let views: Vec<Value> = sessions.iter().filter(wanted).map(view).collect();
     Ok(items(&views))
 }
@@ -121,9 +116,7 @@ pub(super) async fn change(
     if state.running.get(&session).is_some() {
         return Err(ApiError::busy(&session));
     }
-    Ok(ok(&view(
-        &state.engine.set_status(&session, body.status).await?,
-    )))
+    Ok(ok(&view(&state.engine.set_status(&session, body.status).await?)))
 }
 
 pub(super) async fn remove(
@@ -197,11 +190,7 @@ pub(super) async fn abort(
     if state.running.cancel(&session) {
         return Ok(ok(&json!({ "ok": true })));
     }
-    Err(ApiError::new(
-        StatusCode::CONFLICT,
-        "nothing_running",
-        format!("nothing is running in session {session:?}"),
-    ))
+    Err(ApiError::new(StatusCode::CONFLICT, "nothing_running", format!("nothing is running in session {session:?}")))
 }
 
 pub(super) async fn data(
@@ -235,19 +224,10 @@ pub(super) async fn data_record(
     State(state): State<AppState>,
     PathParams((session, plugin, namespace, key)): PathParams<(String, String, String, String)>,
 ) -> Result<Response, ApiError> {
-    let records = read(
-        &state,
-        &session,
-        Some(plugin),
-        Some(namespace),
-        Some(key.clone()),
-    )?;
-    let record = records.first().ok_or_else(|| {
-        ApiError::not_found(
-            "plugin_data_not_found",
-            format!("there is no record {key:?}"),
-        )
-    })?;
+    let records = read(&state, &session, Some(plugin), Some(namespace), Some(key.clone()))?;
+    let record = records
+        .first()
+        .ok_or_else(|| ApiError::not_found("plugin_data_not_found", format!("there is no record {key:?}")))?;
     Ok(ok(&row(record, true)))
 }
 
@@ -259,15 +239,7 @@ fn read(
     key: Option<String>,
 ) -> Result<Vec<DataRecord>, ApiError> {
     state.engine.session(session)?;
-    Ok(state.engine.data(
-        session,
-        DataFilter {
-            plugin,
-            namespace,
-            key,
-            hidden: false,
-        },
-    )?)
+    Ok(state.engine.data(session, DataFilter { plugin, namespace, key, hidden: false })?)
 }
 
 fn row(record: &DataRecord, whole: bool) -> Value {

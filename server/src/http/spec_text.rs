@@ -22,16 +22,7 @@ const PROPERTIES: &[&str] = &[
     "summary",
     "subtitle",
 ];
-const ENDINGS: &[&str] = &[
-    "Label",
-    "Title",
-    "Message",
-    "Text",
-    "Placeholder",
-    "Description",
-    "Hint",
-    "Tooltip",
-];
+const ENDINGS: &[&str] = &["Label", "Title", "Message", "Text", "Placeholder", "Description", "Hint", "Tooltip"];
 /// What is below these is data, not text.
 const DATA: &[&str] = &["on", "watch", "dataSource"];
 
@@ -48,9 +39,7 @@ fn walk(value: &mut Value, messages: &Messages, depth: usize) {
         return;
     }
     match value {
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| walk(item, messages, depth + 1)),
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, messages, depth + 1)),
         Value::Object(object) => {
             for (name, part) in object.iter_mut() {
                 if DATA.contains(&name.as_str()) || name.ends_with("PropMap") {
@@ -79,12 +68,7 @@ fn lookup(name: &str, text: &str, messages: &Messages) -> Option<Map<String, Val
     let special = format!("{name}|{text}");
     let mut map = Map::new();
     for (locale, pairs) in messages {
-        let find = |english: &str| {
-            pairs
-                .iter()
-                .find(|(key, _)| key == english)
-                .map(|(_, translation)| translation)
-        };
+        let find = |english: &str| pairs.iter().find(|(key, _)| key == english).map(|(_, translation)| translation);
         if let Some(translation) = find(&special).or_else(|| find(text)) {
             map.insert(locale.clone(), Value::String(translation.clone()));
         }
@@ -92,8 +76,7 @@ fn lookup(name: &str, text: &str, messages: &Messages) -> Option<Map<String, Val
     if map.is_empty() {
         return None;
     }
-    map.entry("en")
-        .or_insert_with(|| Value::String(text.to_owned()));
+    map.entry("en").or_insert_with(|| Value::String(text.to_owned()));
     Some(map)
 }
 
@@ -108,11 +91,7 @@ mod tests {
         let pair = |english: &str, other: &str| (english.to_owned(), other.to_owned());
         let messages = vec![(
             "zh-CN".to_owned(),
-            vec![
-                pair("Quests", "任务"),
-                pair("Open", "打开"),
-                pair("label|Open", "进行中"),
-            ],
+            vec![pair("Quests", "任务"), pair("Open", "打开"), pair("label|Open", "进行中")],
         )];
         let spec = json!({
             "id": "Quests",
@@ -148,10 +127,7 @@ mod tests {
         for _ in 0..200 {
             spec = json!({ "children": [spec] });
         }
-        let messages = vec![(
-            "zh".to_owned(),
-            vec![("Quests".to_owned(), "任务".to_owned())],
-        )];
+        let messages = vec![("zh".to_owned(), vec![("Quests".to_owned(), "任务".to_owned())])];
         assert!(!translated(spec, &messages).to_string().contains("任务"));
     }
 }

@@ -31,29 +31,17 @@ pub(super) async fn events(
     QueryParams(query): QueryParams<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let Some(session) = query.session_id.filter(|session| !session.is_empty()) else {
-        return Err(ApiError::bad_request(
-            "invalid_query",
-            "sessionId is missing",
-        ));
+        return Err(ApiError::bad_request("invalid_query", "sessionId is missing"));
     };
     state.engine.session(&session)?;
     // The header is what a browser sends by itself when it reconnects, so it is the newer of the two.
-    let header = headers
-        .get("last-event-id")
-        .and_then(|id| id.to_str().ok())
-        .map(str::to_owned);
+    let header = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let last = header.or(query.last_event_id).filter(|id| !id.is_empty());
     let subscription = state.bus.subscribe(&session, last.as_deref()).map_err(|_| {
-        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", "too many event streams are open").with(
-            json!({ "perSession": limits::MAX_STREAMS_PER_SESSION, "total": limits::MAX_STREAMS }),
-        )
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", "too many event streams are open")
+            .with(json!({ "perSession": limits::MAX_STREAMS_PER_SESSION, "total": limits::MAX_STREAMS }))
     })?;
-    let reader = Reader {
-        state,
-        session,
-        subscription,
-        greeted: false,
-    };
+    let reader = Reader { state, session, subscription, greeted: false };
     let pieces = stream::unfold(reader, |mut reader| async move {
         let piece = reader.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(piece)), reader))
@@ -72,10 +60,7 @@ impl Reader {
     async fn next(&mut self) -> Option<String> {
         if !self.greeted {
             self.greeted = true;
-            return Some(self.unnumbered(
-                "system.connected",
-                json!({ "cursor": self.subscription.cursor() }),
-            ));
+            return Some(self.unnumbered("system.connected", json!({ "cursor": self.subscription.cursor() })));
         }
         let stopped = self.state.streams.clone();
         let batch = tokio::select! {

@@ -10,12 +10,7 @@ use super::{
 };
 
 pub(super) async fn list(State(state): State<AppState>) -> Response {
-    let worlds: Vec<Value> = state
-        .engine
-        .worlds()
-        .iter()
-        .map(|world| summary(world))
-        .collect();
+    let worlds: Vec<Value> = state.engine.worlds().iter().map(|world| summary(world)).collect();
     items(&worlds)
 }
 
@@ -27,9 +22,7 @@ pub(super) async fn one(
     let world = worlds
         .iter()
         .find(|world| world.id.as_str() == id)
-        .ok_or_else(|| {
-            ApiError::not_found("world_not_found", format!("there is no world {id:?}"))
-        })?;
+        .ok_or_else(|| ApiError::not_found("world_not_found", format!("there is no world {id:?}")))?;
     let mut body = summary(world);
     body["lore"] = text(&world.lore);
     body["requiredContracts"] = json!(world.required_contracts);
@@ -56,10 +49,8 @@ pub(super) fn text(text: &[(String, String)]) -> Value {
         [] => Value::String(String::new()),
         [(_, only)] => Value::String(only.clone()),
         many => {
-            let map: Map<String, Value> = many
-                .iter()
-                .map(|(locale, text)| (locale.clone(), Value::String(text.clone())))
-                .collect();
+            let map: Map<String, Value> =
+                many.iter().map(|(locale, text)| (locale.clone(), Value::String(text.clone()))).collect();
             Value::Object(map)
         }
     }

@@ -7,12 +7,7 @@ use std::{
 };
 
 /// Names under which systems install Chromium.
-const NAMES: [&str; 4] = [
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-];
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Is the test left out by wish?
 pub(crate) fn left_out() -> bool {
@@ -47,32 +42,15 @@ pub(crate) fn installed() -> PathBuf {
     fs::create_dir_all(&work).unwrap();
     let lock = fs::read(source.join("package-lock.json")).unwrap();
     let installed = fs::read(work.join("package-lock.json")).is_ok_and(|old| old == lock)
-        && ["playwright-core", "mermaid"].iter().all(|name| {
-            work.join("node_modules")
-                .join(name)
-                .join("package.json")
-                .is_file()
-        });
-    for file in [
-        "package.json",
-        "package-lock.json",
-        ".npmrc",
-        "drive.mjs",
-        "render.mjs",
-    ] {
+        && ["playwright-core", "mermaid"]
+            .iter()
+            .all(|name| work.join("node_modules").join(name).join("package.json").is_file());
+    for file in ["package.json", "package-lock.json", ".npmrc", "drive.mjs", "render.mjs"] {
         fs::copy(source.join(file), work.join(file)).unwrap();
     }
     if !installed {
-        let npm = Command::new("npm")
-            .current_dir(&work)
-            .args(["ci", "--ignore-scripts"])
-            .output()
-            .unwrap();
-        assert!(
-            npm.status.success(),
-            "npm ci failed: {}",
-            String::from_utf8_lossy(&npm.stderr)
-        );
+        let npm = Command::new("npm").current_dir(&work).args(["ci", "--ignore-scripts"]).output().unwrap();
+        assert!(npm.status.success(), "npm ci failed: {}", String::from_utf8_lossy(&npm.stderr));
     }
     work
 }

@@ -32,24 +32,12 @@ async fn bodies_that_are_no_json_object_are_refused_everywhere() {
     ];
     for (method, path) in WRITES {
         for (body, code) in bodies {
-            let answer = host
-                .send(request(method, path, Body::from(body.to_vec())))
-                .await;
+            let answer = host.send(request(method, path, Body::from(body.to_vec()))).await;
             let shown = String::from_utf8_lossy(&body[..body.len().min(20)]).into_owned();
-            assert_eq!(
-                answer.refusal(),
-                (400, code.to_owned()),
-                "{method} {path} {shown}"
-            );
+            assert_eq!(answer.refusal(), (400, code.to_owned()), "{method} {path} {shown}");
         }
     }
-    assert_eq!(
-        host.get("/api/sessions").await.json()["items"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(host.get("/api/sessions").await.json()["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -58,47 +46,16 @@ async fn fields_that_are_unknown_or_of_another_type_are_named() {
     host.session("s").await;
     let cases = [
         ("POST", "/api/sessions", json!({ "wrold": "yard" }), "wrold"),
-        (
-            "POST",
-            "/api/sessions",
-            json!({ "worldId": 3 }),
-            "invalid type",
-        ),
-        (
-            "POST",
-            "/api/sessions",
-            json!({ "plugins": "teller" }),
-            "invalid type",
-        ),
-        (
-            "POST",
-            "/api/sessions",
-            json!({ "settings": { "counter": 3 } }),
-            "invalid type",
-        ),
-        (
-            "PATCH",
-            "/api/sessions/s",
-            json!({ "status": "gone" }),
-            "gone",
-        ),
+        ("POST", "/api/sessions", json!({ "worldId": 3 }), "invalid type"),
+        ("POST", "/api/sessions", json!({ "plugins": "teller" }), "invalid type"),
+        ("POST", "/api/sessions", json!({ "settings": { "counter": 3 } }), "invalid type"),
+        ("PATCH", "/api/sessions/s", json!({ "status": "gone" }), "gone"),
         ("PATCH", "/api/sessions/s", json!({}), "status"),
-        (
-            "PATCH",
-            "/api/sessions/s",
-            json!({ "status": "paused", "phase": "playing" }),
-            "phase",
-        ),
+        ("PATCH", "/api/sessions/s", json!({ "status": "paused", "phase": "playing" }), "phase"),
     ];
     for (method, path, body, part) in cases {
-        let answer = host
-            .send(request(method, path, Body::from(body.to_string())))
-            .await;
-        assert_eq!(
-            answer.refusal(),
-            (400, "invalid_request".to_owned()),
-            "{body}"
-        );
+        let answer = host.send(request(method, path, Body::from(body.to_string()))).await;
+        assert_eq!(answer.refusal(), (400, "invalid_request".to_owned()), "{body}");
         assert!(answer.text.contains(part), "{}", answer.text);
     }
 }
@@ -128,27 +85,17 @@ async fn actions_are_checked_before_anything_runs() {
     ];
     for body in cases {
         let answer = host.post("/api/actions", &body).await;
-        assert_eq!(
-            answer.refusal(),
-            (400, "invalid_action_request".to_owned()),
-            "{:.200}",
-            body.to_string()
-        );
+        assert_eq!(answer.refusal(), (400, "invalid_action_request".to_owned()), "{:.200}", body.to_string());
     }
     for (command, refusal) in [
         ("/nothing", (404, "command_not_active".to_owned())),
         ("/add", (400, "command_invalid".to_owned())),
         ("/add six", (400, "command_invalid".to_owned())),
     ] {
-        let answer = host
-            .act("s", "execute_command", json!({ "command": command }))
-            .await;
+        let answer = host.act("s", "execute_command", json!({ "command": command })).await;
         assert_eq!(answer.refusal(), refusal, "{command}");
     }
-    assert_eq!(
-        host.get("/api/sessions/s/turns").await.json()["items"],
-        json!([])
-    );
+    assert_eq!(host.get("/api/sessions/s/turns").await.json()["items"], json!([]));
 }
 
 #[tokio::test]
@@ -159,38 +106,21 @@ async fn player_settings_in_a_header_may_only_repeat_the_session_s() {
     let act = |settings: &str| {
         let body = action("s", "send_message", json!({ "content": "a" })).to_string();
         let mut request = request("POST", "/api/actions", Body::from(body));
-        request
-            .headers_mut()
-            .insert("x-plugin-user-settings", settings.parse().unwrap());
+        request.headers_mut().insert("x-plugin-user-settings", settings.parse().unwrap());
         request
     };
     for (header, code) in [
         ("***", "invalid_action_request"),
-        ("bnVsbA==", "invalid_action_request"), // null
-        ("eyJjb3VudGVyIjozfQ==", "invalid_action_request"), // {"counter":3}
-        (
-            "eyJjb3VudGVyIjp7InN0ZXAiOjR9fQ==",
-            "settings_not_changeable",
-        ), // {"counter":{"step":4}}
+        ("bnVsbA==", "invalid_action_request"),                          // null
+        ("eyJjb3VudGVyIjozfQ==", "invalid_action_request"),              // {"counter":3}
+        ("eyJjb3VudGVyIjp7InN0ZXAiOjR9fQ==", "settings_not_changeable"), // {"counter":{"step":4}}
     ] {
-        assert_eq!(
-            host.send(act(header)).await.refusal(),
-            (400, code.to_owned()),
-            "{header}"
-        );
+        assert_eq!(host.send(act(header)).await.refusal(), (400, code.to_owned()), "{header}");
     }
     // {"counter":{"step":3}}
-    let frames = host
-        .send(act("eyJjb3VudGVyIjp7InN0ZXAiOjN9fQ=="))
-        .await
-        .frames();
+    let frames = host.send(act("eyJjb3VudGVyIjp7InN0ZXAiOjN9fQ==")).await.frames();
     assert_eq!(frames.last().unwrap()["payload"]["committed"], true);
-    assert_eq!(
-        host.get("/api/sessions/s/plugin-data/counter/counts/turns")
-            .await
-            .json()["value"]["n"],
-        3
-    );
+    assert_eq!(host.get("/api/sessions/s/plugin-data/counter/counts/turns").await.json()["value"]["n"], 3);
 }
 
 #[tokio::test]
@@ -219,37 +149,17 @@ async fn unknown_sessions_worlds_plugins_and_routes_are_404() {
         ("GET", "/api/sessions/s/nothing", "route_not_found"),
     ];
     for (method, path, code) in cases {
-        assert_eq!(
-            host.send(request(method, path, Body::empty()))
-                .await
-                .refusal(),
-            (404, code.to_owned()),
-            "{path}"
-        );
+        assert_eq!(host.send(request(method, path, Body::empty())).await.refusal(), (404, code.to_owned()), "{path}");
     }
-    let patch = host
-        .send(request(
-            "PATCH",
-            "/api/sessions/none",
-            r#"{"status":"ended"}"#.into(),
-        ))
-        .await;
+    let patch = host.send(request("PATCH", "/api/sessions/none", r#"{"status":"ended"}"#.into())).await;
     assert_eq!(patch.refusal(), (404, session.to_owned()));
-    let act = host
-        .act("none", "send_message", json!({ "content": "a" }))
-        .await;
+    let act = host.act("none", "send_message", json!({ "content": "a" })).await;
     assert_eq!(act.refusal(), (404, session.to_owned()));
     for (body, code) in [
         (json!({ "worldId": "none" }), "world_not_found"),
-        (
-            json!({ "worldId": "yard", "plugins": ["none"] }),
-            "plugin_not_found",
-        ),
+        (json!({ "worldId": "yard", "plugins": ["none"] }), "plugin_not_found"),
     ] {
-        assert_eq!(
-            host.post("/api/sessions", &body).await.refusal(),
-            (404, code.to_owned())
-        );
+        assert_eq!(host.post("/api/sessions", &body).await.refusal(), (404, code.to_owned()));
     }
 }
 
@@ -261,30 +171,14 @@ async fn sessions_that_cannot_be_are_refused() {
     assert_eq!(taken.refusal(), (409, "session_already_exists".to_owned()));
     for id in ["", "../up", "a b", "ä", &"x".repeat(200)] {
         let answer = host.post("/api/sessions", &json!({ "id": id })).await;
-        assert_eq!(
-            answer.refusal(),
-            (400, "invalid_request".to_owned()),
-            "{id}"
-        );
+        assert_eq!(answer.refusal(), (400, "invalid_request".to_owned()), "{id}");
         assert_eq!(answer.json()["details"]["field"], "id");
     }
     let nobody = host.post("/api/sessions", &json!({ "plugins": [] })).await;
     assert_eq!(nobody.refusal(), (400, "no_active_plugins".to_owned()));
     let many: Vec<String> = (0..501).map(|n| format!("p{n}")).collect();
-    assert_eq!(
-        host.post("/api/sessions", &json!({ "plugins": many }))
-            .await
-            .refusal()
-            .0,
-        400
-    );
-    assert_eq!(
-        host.get("/api/sessions").await.json()["items"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(host.post("/api/sessions", &json!({ "plugins": many })).await.refusal().0, 400);
+    assert_eq!(host.get("/api/sessions").await.json()["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -299,16 +193,9 @@ async fn bad_queries_and_paths_are_400() {
         "/api/events/stream",
         "/api/events/stream?sessionId=",
     ] {
-        assert_eq!(
-            host.get(path).await.refusal(),
-            (400, "invalid_query".to_owned()),
-            "{path}"
-        );
+        assert_eq!(host.get(path).await.refusal(), (400, "invalid_query".to_owned()), "{path}");
     }
-    assert_eq!(
-        host.get("/api/sessions/%ff/messages").await.refusal(),
-        (400, "invalid_path".to_owned())
-    );
+    assert_eq!(host.get("/api/sessions/%ff/messages").await.refusal(), (400, "invalid_path".to_owned()));
 }
 
 #[tokio::test]
@@ -322,11 +209,7 @@ async fn wrong_methods_are_405() {
         ("DELETE", "/index.html"),
     ] {
         let answer = host.send(request(method, path, Body::empty())).await;
-        assert_eq!(
-            answer.refusal(),
-            (405, "method_not_allowed".to_owned()),
-            "{method} {path}"
-        );
+        assert_eq!(answer.refusal(), (405, "method_not_allowed".to_owned()), "{method} {path}");
     }
 }
 
@@ -337,29 +220,13 @@ async fn large_bodies_are_413_declared_or_not() {
     let large = format!("{{\"a\":\"{}\"}}", "x".repeat(1024 * 1024));
     for (method, path) in WRITES {
         let mut declared = request(method, path, Body::from(large.clone()));
-        declared
-            .headers_mut()
-            .insert("content-length", large.len().into());
-        assert_eq!(
-            host.send(declared).await.refusal(),
-            (413, "body_too_large".to_owned()),
-            "{path}"
-        );
+        declared.headers_mut().insert("content-length", large.len().into());
+        assert_eq!(host.send(declared).await.refusal(), (413, "body_too_large".to_owned()), "{path}");
         let pieces = large.clone().into_bytes();
-        let pieces: Vec<Result<Vec<u8>, std::io::Error>> = pieces
-            .chunks(4096)
-            .map(|piece| Ok(piece.to_vec()))
-            .collect();
-        let undeclared = request(
-            method,
-            path,
-            Body::from_stream(futures_util::stream::iter(pieces)),
-        );
-        assert_eq!(
-            host.send(undeclared).await.refusal(),
-            (413, "body_too_large".to_owned()),
-            "{path}"
-        );
+        let pieces: Vec<Result<Vec<u8>, std::io::Error>> =
+            pieces.chunks(4096).map(|piece| Ok(piece.to_vec())).collect();
+        let undeclared = request(method, path, Body::from_stream(futures_util::stream::iter(pieces)));
+        assert_eq!(host.send(undeclared).await.refusal(), (413, "body_too_large".to_owned()), "{path}");
     }
 }
 
@@ -386,44 +253,20 @@ async fn other_sites_may_not_write_and_other_names_may_not_ask() {
         );
     }
     assert_eq!(
-        host.send(with("GET", &[("origin", "https://evil.example")]))
-            .await
-            .status,
+        host.send(with("GET", &[("origin", "https://evil.example")])).await.status,
         200,
         "reading is not writing"
     );
-    let own = with(
-        "POST",
-        &[
-            ("origin", "http://localhost:3001"),
-            ("sec-fetch-site", "same-origin"),
-        ],
-    );
+    let own = with("POST", &[("origin", "http://localhost:3001"), ("sec-fetch-site", "same-origin")]);
     assert_eq!(host.send(own).await.status, 201);
 
     let rebound = with("GET", &[("host", "evil.example")]);
-    assert_eq!(
-        host.send(rebound).await.refusal(),
-        (403, "host_not_allowed".to_owned())
-    );
+    assert_eq!(host.send(rebound).await.refusal(), (403, "host_not_allowed".to_owned()));
     let mut nameless = with("GET", &[]);
     nameless.headers_mut().remove("host");
-    assert_eq!(
-        host.send(nameless).await.refusal(),
-        (403, "host_not_allowed".to_owned())
-    );
+    assert_eq!(host.send(nameless).await.refusal(), (403, "host_not_allowed".to_owned()));
     let mut two = with("GET", &[]);
-    two.headers_mut()
-        .append("host", "localhost".parse().unwrap());
-    assert_eq!(
-        host.send(two).await.refusal(),
-        (403, "host_not_allowed".to_owned())
-    );
-    assert_eq!(
-        host.get("/api/sessions").await.json()["items"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    two.headers_mut().append("host", "localhost".parse().unwrap());
+    assert_eq!(host.send(two).await.refusal(), (403, "host_not_allowed".to_owned()));
+    assert_eq!(host.get("/api/sessions").await.json()["items"].as_array().unwrap().len(), 1);
 }

@@ -12,34 +12,18 @@ async fn files_are_served_with_type_and_cache() {
         ("/", "text/html; charset=utf-8", "no-cache"),
         ("/index.html", "text/html; charset=utf-8", "no-cache"),
         ("/play/some-session", "text/html; charset=utf-8", "no-cache"),
-        (
-            "/assets/app-1a2b.js",
-            "text/javascript; charset=utf-8",
-            "public, max-age=31536000, immutable",
-        ),
+        ("/assets/app-1a2b.js", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable"),
         ("/favicon.svg", "image/svg+xml", "no-cache"),
     ] {
         let answer = host.get(path).await;
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(
-            (
-                &answer.headers["content-type"],
-                &answer.headers["cache-control"]
-            ),
+            (&answer.headers["content-type"], &answer.headers["cache-control"]),
             (&kind.parse().unwrap(), &cache.parse().unwrap())
         );
     }
-    for path in [
-        "/missing.js",
-        "/assets/old-0000.js",
-        "/../Cargo.toml",
-        "/assets/..%2findex.html",
-    ] {
-        assert_eq!(
-            host.get(path).await.refusal(),
-            (404, "file_not_found".to_owned()),
-            "{path}"
-        );
+    for path in ["/missing.js", "/assets/old-0000.js", "/../Cargo.toml", "/assets/..%2findex.html"] {
+        assert_eq!(host.get(path).await.refusal(), (404, "file_not_found".to_owned()), "{path}");
     }
 }
 
@@ -48,20 +32,12 @@ async fn an_unchanged_file_is_not_sent_again() {
     let host = host(json!([])).await;
     let first = host.get("/favicon.svg").await;
     let mut again = request("GET", "/favicon.svg", Body::empty());
-    again
-        .headers_mut()
-        .insert("if-none-match", first.headers["etag"].clone());
+    again.headers_mut().insert("if-none-match", first.headers["etag"].clone());
     let again = host.send(again).await;
     assert_eq!((again.status.as_u16(), again.text.as_str()), (304, ""));
-    let head = host
-        .send(request("HEAD", "/favicon.svg", Body::empty()))
-        .await;
+    let head = host.send(request("HEAD", "/favicon.svg", Body::empty())).await;
     assert_eq!(
-        (
-            head.status.as_u16(),
-            head.text.as_str(),
-            &head.headers["content-length"]
-        ),
+        (head.status.as_u16(), head.text.as_str(), &head.headers["content-length"]),
         (200, "", &"6".parse().unwrap())
     );
 }
@@ -72,16 +48,10 @@ async fn every_answer_carries_the_policy() {
     for path in ["/", "/missing.js", "/api/health", "/api/nothing"] {
         let headers = host.get(path).await.headers;
         let policy = headers["content-security-policy"].to_str().unwrap();
-        assert!(
-            policy.contains("script-src 'self';") && policy.contains("frame-ancestors 'none'"),
-            "{path}"
-        );
+        assert!(policy.contains("script-src 'self';") && policy.contains("frame-ancestors 'none'"), "{path}");
         assert_eq!(headers["x-content-type-options"], "nosniff");
         assert_eq!(headers["referrer-policy"], "no-referrer");
         assert_eq!(headers.get("access-control-allow-origin"), None);
     }
-    assert_eq!(
-        host.get("/api/health").await.headers["cache-control"],
-        "no-store"
-    );
+    assert_eq!(host.get("/api/health").await.headers["cache-control"], "no-store");
 }

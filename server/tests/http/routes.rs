@@ -18,10 +18,7 @@ async fn worlds_are_listed_and_told_in_full() {
     let host = host(json!([])).await;
     let list = host.get("/api/worlds").await.json();
     let world = &list["items"][0];
-    assert_eq!(
-        (&world["id"], &world["name"], &world["locale"]),
-        (&json!("yard"), &json!("The Yard"), &json!("en"))
-    );
+    assert_eq!((&world["id"], &world["name"], &world["locale"]), (&json!("yard"), &json!("The Yard"), &json!("en")));
     assert_eq!(world["defaultPluginIds"], json!(["teller", "counter"]));
     assert_eq!(world.get("lore"), None);
     let one = host.get("/api/worlds/yard").await.json();
@@ -32,12 +29,7 @@ async fn worlds_are_listed_and_told_in_full() {
 async fn packages_are_listed_with_state_runtimes_and_settings() {
     let host = host(json!([])).await;
     let list = host.get("/api/plugins").await.json();
-    let ids: Vec<&str> = list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["id"].as_str().unwrap())
-        .collect();
+    let ids: Vec<&str> = list["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["counter", "teller"]);
     let counter = &list["items"][0];
     assert_eq!(
@@ -66,25 +58,17 @@ async fn panels_come_with_their_translations_and_by_session() {
     let spec = &all["right"][0]["specs"][0];
     assert_eq!(spec["label"], json!({ "en": "Counts", "zh-CN": "计数" }));
     assert_eq!(spec["id"], "counts");
-    assert_eq!(
-        (&all["left"], &all["message"], &all["diagnostics"]),
-        (&json!([]), &json!([]), &json!([]))
-    );
+    assert_eq!((&all["left"], &all["message"], &all["diagnostics"]), (&json!([]), &json!([]), &json!([])));
 
     let only = json!({ "id": "plain", "worldId": "yard", "plugins": ["teller"] });
     assert_eq!(host.post("/api/sessions", &only).await.status, 201);
-    assert_eq!(
-        host.get("/api/ui-specs?sessionId=plain").await.json()["right"],
-        json!([])
-    );
+    assert_eq!(host.get("/api/ui-specs?sessionId=plain").await.json()["right"], json!([]));
 }
 
 #[tokio::test]
 async fn a_session_lives_from_creation_to_deletion() {
     let host = host(json!([])).await;
-    let created = host
-        .post("/api/sessions", &json!({ "worldId": "yard" }))
-        .await;
+    let created = host.post("/api/sessions", &json!({ "worldId": "yard" })).await;
     assert_eq!(created.status, 201);
     let record = created.json();
     let id = record["id"].as_str().unwrap().to_owned();
@@ -96,56 +80,23 @@ async fn a_session_lives_from_creation_to_deletion() {
     assert_eq!(record["activePlugins"], json!(["counter", "teller"]));
     assert_eq!(record["completedPlayerTurns"], 0);
     assert!(record["createdAt"].as_str().unwrap().ends_with('Z'));
-    assert_eq!(
-        record.get("seed"),
-        None,
-        "the seed of the dice is nobody's business"
-    );
+    assert_eq!(record.get("seed"), None, "the seed of the dice is nobody's business");
 
-    assert_eq!(
-        host.get(&format!("/api/sessions/{id}")).await.json(),
-        record
-    );
-    assert_eq!(
-        host.get("/api/sessions?worldId=yard").await.json()["items"],
-        json!([record])
-    );
-    assert_eq!(
-        host.get("/api/sessions?worldId=elsewhere").await.json()["items"],
-        json!([])
-    );
+    assert_eq!(host.get(&format!("/api/sessions/{id}")).await.json(), record);
+    assert_eq!(host.get("/api/sessions?worldId=yard").await.json()["items"], json!([record]));
+    assert_eq!(host.get("/api/sessions?worldId=elsewhere").await.json()["items"], json!([]));
 
-    let paused = host
-        .send(request(
-            "PATCH",
-            &format!("/api/sessions/{id}"),
-            r#"{"status":"paused"}"#.into(),
-        ))
-        .await;
+    let paused = host.send(request("PATCH", &format!("/api/sessions/{id}"), r#"{"status":"paused"}"#.into())).await;
     assert_eq!(paused.json()["status"], "paused");
-    let refused = host
-        .act(&id, "send_message", json!({ "content": "Hello" }))
-        .await;
+    let refused = host.act(&id, "send_message", json!({ "content": "Hello" })).await;
     assert_eq!(refused.refusal(), (409, "session_not_active".to_owned()));
-    host.send(request(
-        "PATCH",
-        &format!("/api/sessions/{id}"),
-        r#"{"status":"ended"}"#.into(),
-    ))
-    .await;
-    let refused = host
-        .act(&id, "send_message", json!({ "content": "Hello" }))
-        .await;
+    host.send(request("PATCH", &format!("/api/sessions/{id}"), r#"{"status":"ended"}"#.into())).await;
+    let refused = host.act(&id, "send_message", json!({ "content": "Hello" })).await;
     assert_eq!(refused.refusal(), (409, "session_ended".to_owned()));
 
-    let deleted = host
-        .send(request("DELETE", &format!("/api/sessions/{id}"), "".into()))
-        .await;
+    let deleted = host.send(request("DELETE", &format!("/api/sessions/{id}"), "".into())).await;
     assert_eq!(deleted.json(), json!({ "ok": true }));
-    assert_eq!(
-        host.get(&format!("/api/sessions/{id}")).await.refusal(),
-        (404, "session_not_found".to_owned())
-    );
+    assert_eq!(host.get(&format!("/api/sessions/{id}")).await.refusal(), (404, "session_not_found".to_owned()));
 }
 
 #[tokio::test]
@@ -155,104 +106,41 @@ async fn a_session_shows_its_plugins_commands_and_plan() {
     let plugins = host.get("/api/sessions/s/plugins").await.json();
     assert_eq!(plugins["commands"][0]["commandId"], "counter:add");
     assert_eq!(plugins["commands"][0]["name"], "add");
-    let active: Vec<(&Value, &Value)> = plugins["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| (&item["id"], &item["active"]))
-        .collect();
-    assert_eq!(
-        active,
-        [
-            (&json!("counter"), &json!(true)),
-            (&json!("teller"), &json!(true))
-        ]
-    );
+    let active: Vec<(&Value, &Value)> =
+        plugins["items"].as_array().unwrap().iter().map(|item| (&item["id"], &item["active"])).collect();
+    assert_eq!(active, [(&json!("counter"), &json!(true)), (&json!("teller"), &json!(true))]);
     let plan = host.get("/api/sessions/s/plan").await.json();
     assert_eq!(plan["digest"].as_str().unwrap().len(), 64);
-    assert!(
-        plan["stages"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|stage| stage["stage"] == "narrative")
-    );
+    assert!(plan["stages"].as_array().unwrap().iter().any(|stage| stage["stage"] == "narrative"));
 }
 
 #[tokio::test]
 async fn a_turn_leaves_messages_data_and_a_document() {
     let host = host(json!([{ "content": "The bucket comes up empty." }])).await;
     host.session("s").await;
-    let frames = host
-        .act("s", "send_message", json!({ "content": "I draw water." }))
-        .await
-        .frames();
-    assert_eq!(
-        frames.last().unwrap()["payload"]["committed"],
-        true,
-        "{frames:#?}"
-    );
+    let frames = host.act("s", "send_message", json!({ "content": "I draw water." })).await.frames();
+    assert_eq!(frames.last().unwrap()["payload"]["committed"], true, "{frames:#?}");
 
     let messages = host.get("/api/sessions/s/messages").await.json();
     let told: Vec<(&str, &str)> = messages["items"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|message| {
-            (
-                message["role"].as_str().unwrap(),
-                message["content"].as_str().unwrap(),
-            )
-        })
+        .map(|message| (message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
         .collect();
-    assert_eq!(
-        told,
-        [
-            ("user", "I draw water."),
-            ("assistant", "The bucket comes up empty.")
-        ]
-    );
+    assert_eq!(told, [("user", "I draw water."), ("assistant", "The bucket comes up empty.")]);
 
-    let data = host
-        .get("/api/sessions/s/plugin-data/counter/counts")
-        .await
-        .json();
-    assert_eq!(
-        (&data["items"][0]["key"], &data["items"][0]["value"]),
-        (&json!("turns"), &json!({ "n": 1 }))
-    );
+    let data = host.get("/api/sessions/s/plugin-data/counter/counts").await.json();
+    assert_eq!((&data["items"][0]["key"], &data["items"][0]["value"]), (&json!("turns"), &json!({ "n": 1 })));
     assert!(data["items"][0]["version"].as_u64().unwrap() >= 1);
-    let record = host
-        .get("/api/sessions/s/plugin-data/counter/counts/turns")
-        .await
-        .json();
-    assert_eq!(
-        (&record["pluginId"], &record["value"]["n"]),
-        (&json!("counter"), &json!(1))
-    );
-    assert_eq!(
-        host.get("/api/sessions/s/plugin-data").await.json()["items"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
-    assert_eq!(
-        host.get("/api/sessions/s/plugin-data/teller").await.json()["items"],
-        json!([])
-    );
+    let record = host.get("/api/sessions/s/plugin-data/counter/counts/turns").await.json();
+    assert_eq!((&record["pluginId"], &record["value"]["n"]), (&json!("counter"), &json!(1)));
+    assert_eq!(host.get("/api/sessions/s/plugin-data").await.json()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(host.get("/api/sessions/s/plugin-data/teller").await.json()["items"], json!([]));
     // Names from data are ordinary keys.
     for name in ["__proto__", "constructor", "%F0%9F%92%A7", "a%2Fb"] {
-        let answer = host
-            .get(&format!(
-                "/api/sessions/s/plugin-data/counter/counts/{name}"
-            ))
-            .await;
-        assert_eq!(
-            answer.refusal(),
-            (404, "plugin_data_not_found".to_owned()),
-            "{name}"
-        );
+        let answer = host.get(&format!("/api/sessions/s/plugin-data/counter/counts/{name}")).await;
+        assert_eq!(answer.refusal(), (404, "plugin_data_not_found".to_owned()), "{name}");
     }
 
     let turns = host.get("/api/sessions/s/turns?limit=1").await.json();
@@ -261,20 +149,8 @@ async fn a_turn_leaves_messages_data_and_a_document() {
         (&turn["origin"], &turn["committed"], &turn["logicalTurn"]),
         (&json!("player"), &json!(true), &json!(1))
     );
-    assert!(
-        turn["runtimes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|runtime| runtime["durationMicros"].is_u64())
-    );
+    assert!(turn["runtimes"].as_array().unwrap().iter().all(|runtime| runtime["durationMicros"].is_u64()));
     assert_eq!(turn["events"][0]["topic"], "counter.counted");
-    assert_eq!(
-        host.get("/api/sessions/s/execution").await.json(),
-        json!({ "status": "idle" })
-    );
-    assert_eq!(
-        host.get("/api/sessions/s").await.json()["completedPlayerTurns"],
-        1
-    );
+    assert_eq!(host.get("/api/sessions/s/execution").await.json(), json!({ "status": "idle" }));
+    assert_eq!(host.get("/api/sessions/s").await.json()["completedPlayerTurns"], 1);
 }

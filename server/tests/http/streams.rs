@@ -14,10 +14,7 @@ fn stream(query: &str) -> Request<Body> {
 async fn connected(host: &Host, query: &str) -> (Stream, String) {
     let mut stream = host.open(stream(query)).await;
     let hello = stream.event().await.unwrap();
-    assert_eq!(
-        (hello.name.as_str(), &hello.id),
-        ("system.connected", &None)
-    );
+    assert_eq!((hello.name.as_str(), &hello.id), ("system.connected", &None));
     let cursor = hello.data["cursor"].as_str().unwrap().to_owned();
     (stream, cursor)
 }
@@ -40,52 +37,28 @@ async fn events_are_live_numbered_and_can_be_replayed() {
     host.session("s").await;
     let (mut live, start) = connected(&host, "sessionId=s").await;
     let (mut second, _) = connected(&host, "sessionId=s").await;
-    host.act("s", "execute_command", json!({ "command": "/add 5" }))
-        .await;
+    host.act("s", "execute_command", json!({ "command": "/add 5" })).await;
     let events = through(&mut live, "execution.completed").await;
-    assert_eq!(
-        through(&mut second, "execution.completed").await.len(),
-        events.len()
-    );
+    assert_eq!(through(&mut second, "execution.completed").await.len(), events.len());
     let (epoch, from) = start.rsplit_once(':').unwrap();
     let from: u64 = from.parse().unwrap();
     for (place, event) in events.iter().enumerate() {
-        assert_eq!(
-            event.id.as_deref(),
-            Some(format!("{epoch}:{}", from + 1 + place as u64).as_str())
-        );
+        assert_eq!(event.id.as_deref(), Some(format!("{epoch}:{}", from + 1 + place as u64).as_str()));
         assert_eq!(event.data["type"], event.name.as_str());
-        assert_eq!(
-            (&event.data["sessionId"], event.data["id"].as_str()),
-            (&json!("s"), event.id.as_deref())
-        );
+        assert_eq!((&event.data["sessionId"], event.data["id"].as_str()), (&json!("s"), event.id.as_deref()));
         assert!(event.data["payload"].is_object() && event.data["timestamp"].is_string());
     }
-    assert!(
-        events
-            .iter()
-            .any(|event| event.name == "plugin-data.changed")
-    );
+    assert!(events.iter().any(|event| event.name == "plugin-data.changed"));
 
     // From the start, by query; from the first event, by the header a browser sends.
     let (mut replay, cursor) = connected(&host, &format!("sessionId=s&lastEventId={start}")).await;
     assert_eq!(cursor, start);
-    assert_eq!(
-        through(&mut replay, "execution.completed").await.len(),
-        events.len()
-    );
+    assert_eq!(through(&mut replay, "execution.completed").await.len(), events.len());
     let mut again = stream(&format!("sessionId=s&lastEventId={start}"));
-    again.headers_mut().insert(
-        "last-event-id",
-        events[0].id.as_deref().unwrap().parse().unwrap(),
-    );
+    again.headers_mut().insert("last-event-id", events[0].id.as_deref().unwrap().parse().unwrap());
     let mut again = host.open(again).await;
     again.event().await.unwrap();
-    assert_eq!(
-        again.event().await.unwrap().id,
-        events[1].id,
-        "the header is newer than the address"
-    );
+    assert_eq!(again.event().await.unwrap().id, events[1].id, "the header is newer than the address");
 }
 
 #[tokio::test]
@@ -97,11 +70,7 @@ async fn a_cursor_that_cannot_be_met_is_reset() {
     assert_eq!((reset.name.as_str(), reset.id), ("system.reset", None));
     assert_eq!(reset.data["reason"], "epoch-change");
     assert_eq!(reset.data["cursor"], now.as_str());
-    assert!(
-        reset.data["oldestSeq"].is_u64()
-            && reset.data["latestSeq"].is_u64()
-            && reset.data["epoch"].is_string()
-    );
+    assert!(reset.data["oldestSeq"].is_u64() && reset.data["latestSeq"].is_u64() && reset.data["epoch"].is_string());
 }
 
 #[tokio::test]
@@ -123,8 +92,7 @@ async fn deleting_a_session_ends_its_streams() {
     let host = host(json!([])).await;
     host.session("s").await;
     let (mut reader, _) = connected(&host, "sessionId=s").await;
-    host.send(request("DELETE", "/api/sessions/s", Body::empty()))
-        .await;
+    host.send(request("DELETE", "/api/sessions/s", Body::empty())).await;
     assert!(reader.event().await.is_none());
 }
 

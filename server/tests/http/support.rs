@@ -44,19 +44,9 @@ impl Answer {
     /// The refusal's status and code, after checking that it has the one body shape.
     pub(crate) fn refusal(&self) -> (u16, String) {
         let body = self.json();
-        assert!(
-            body["error"].as_str().is_some_and(|text| !text.is_empty()),
-            "{body}"
-        );
-        let code = body["code"]
-            .as_str()
-            .unwrap_or_else(|| panic!("no code: {body}"))
-            .to_owned();
-        assert!(
-            code.bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
-            "{code}"
-        );
+        assert!(body["error"].as_str().is_some_and(|text| !text.is_empty()), "{body}");
+        let code = body["code"].as_str().unwrap_or_else(|| panic!("no code: {body}")).to_owned();
+        assert!(code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
         (self.status.as_u16(), code)
     }
     pub(crate) fn frames(&self) -> Vec<Value> {
@@ -97,18 +87,8 @@ pub(crate) async fn host(replies: Value) -> Host {
         engine.add_world(world.as_ref().clone());
     }
     let hosts = AllowedHosts::new(Vec::new());
-    let state = AppState::new(
-        engine,
-        Arc::new(FixedAmbient::default()),
-        hosts,
-        Page::new(PAGE),
-        Vec::new(),
-    );
-    Host {
-        router: router(state.clone()),
-        state,
-        _folder: folder,
-    }
+    let state = AppState::new(engine, Arc::new(FixedAmbient::default()), hosts, Page::new(PAGE), Vec::new());
+    Host { router: router(state.clone()), state, _folder: folder }
 }
 
 impl Host {
@@ -116,25 +96,15 @@ impl Host {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, 16 * 1024 * 1024).await.unwrap();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            text: String::from_utf8(bytes.to_vec()).unwrap(),
-        }
+        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
     }
 
     /// A stream that is read piece by piece.
     pub(crate) async fn open(&self, request: Request<Body>) -> Stream {
         let response = self.router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
-        assert_eq!(
-            response.headers()["content-type"],
-            "text/event-stream; charset=utf-8"
-        );
-        Stream {
-            body: response.into_body().into_data_stream(),
-            text: String::new(),
-        }
+        assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
+        Stream { body: response.into_body().into_data_stream(), text: String::new() }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -142,21 +112,17 @@ impl Host {
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
-        self.send(request("POST", path, Body::from(body.to_string())))
-            .await
+        self.send(request("POST", path, Body::from(body.to_string()))).await
     }
 
     /// A session of the test world.
     pub(crate) async fn session(&self, id: &str) {
-        let answer = self
-            .post("/api/sessions", &json!({ "id": id, "worldId": "yard" }))
-            .await;
+        let answer = self.post("/api/sessions", &json!({ "id": id, "worldId": "yard" })).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
     }
 
     pub(crate) async fn act(&self, session: &str, kind: &str, payload: Value) -> Answer {
-        self.post("/api/actions", &action(session, kind, payload))
-            .await
+        self.post("/api/actions", &action(session, kind, payload)).await
     }
 }
 
@@ -165,14 +131,8 @@ pub(crate) fn action(session: &str, kind: &str, payload: Value) -> Value {
 }
 
 pub(crate) fn request(method: &str, path: &str, body: Body) -> Request<Body> {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .body(body)
-        .unwrap();
-    request
-        .headers_mut()
-        .insert("host", HeaderValue::from_static("localhost:3001"));
+    let mut request = Request::builder().method(method).uri(path).body(body).unwrap();
+    request.headers_mut().insert("host", HeaderValue::from_static("localhost:3001"));
     request
 }
 
@@ -226,11 +186,7 @@ impl Stream {
     /// The next named event.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         let block = self.block().await?;
-        let mut event = Event {
-            name: String::new(),
-            id: None,
-            data: Value::Null,
-        };
+        let mut event = Event { name: String::new(), id: None, data: Value::Null };
         for line in block.lines() {
             match line.split_once(": ").unwrap() {
                 ("event", name) => event.name = name.to_owned(),

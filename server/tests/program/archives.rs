@@ -54,11 +54,7 @@ impl Folder {
         let (_, rest) = rest.split_once('\n').unwrap();
         fs::write(manifest, format!("{head}version: {version}\n{rest}")).unwrap();
         let package = json!({ "name": "plugin-counter", "version": version, "type": "module", "private": true });
-        fs::write(
-            self.path("plugins/counter/package.json"),
-            package.to_string(),
-        )
-        .unwrap();
+        fs::write(self.path("plugins/counter/package.json"), package.to_string()).unwrap();
     }
 
     fn snapshot(&self, arguments: &[&str]) -> Run {
@@ -93,11 +89,7 @@ impl Folder {
 fn plans_are_listed_with_packages_size_and_users() {
     let folder = Folder::new();
     let first = folder.turn("one");
-    assert_eq!(
-        folder.turn("two"),
-        first,
-        "the same packages, the same plan"
-    );
+    assert_eq!(folder.turn("two"), first, "the same packages, the same plan");
     folder.publish("2.0.0");
     let second = folder.turn("two");
     assert_ne!(second, first);
@@ -117,10 +109,7 @@ fn plans_are_listed_with_packages_size_and_users() {
     assert_eq!(version(&second), "2.0.0");
 
     let text = covel(&["snapshot", "ls", "--data", &folder.data()]).out;
-    assert!(
-        text.contains("used by two") && text.contains("counter 2.0.0"),
-        "{text}"
-    );
+    assert!(text.contains("used by two") && text.contains("counter 2.0.0"), "{text}");
 }
 
 #[test]
@@ -133,9 +122,7 @@ fn a_plan_is_shown_from_its_archive_alone() {
     assert_eq!(shown.json()["digest"], plan.as_str());
     assert_eq!(shown.json()["stages"][2]["layers"], json!([["teller"]]));
     let data = folder.data();
-    let dot = [
-        "snapshot", "show", &plan, "--data", &data, "--format", "dot",
-    ];
+    let dot = ["snapshot", "show", &plan, "--data", &data, "--format", "dot"];
     assert!(covel(&dot).out.starts_with("digraph"));
     for wanted in ["0000000000", "", &plan[..3], "zz"] {
         let run = folder.snapshot(&["show", wanted]);
@@ -160,11 +147,7 @@ fn clearing_away_removes_what_no_session_needs() {
     assert_eq!(fragments.len(), 1, "{waste}");
     assert_eq!(fragments[0]["pluginId"], "counter");
     assert_ne!(fragments[0]["version"], "2.0.0");
-    assert_eq!(
-        waste["blobs"].as_array().unwrap().len(),
-        2,
-        "the first version's package.json and PLUGIN.md: {waste}"
-    );
+    assert_eq!(waste["blobs"].as_array().unwrap().len(), 2, "the first version's package.json and PLUGIN.md: {waste}");
     let kept = &waste["kept"];
     assert_eq!((&kept["plans"], &kept["fragments"]), (&json!(1), &json!(2)));
     assert_eq!(folder.plans().len(), 2, "looking removes nothing");
@@ -176,10 +159,7 @@ fn clearing_away_removes_what_no_session_needs() {
     assert_eq!(plans.len(), 1);
     assert_eq!(plans[0]["digest"], second.as_str());
     let again = folder.snapshot(&["gc", "--yes"]).json();
-    assert_eq!(
-        again["waste"]["bytes"], 0,
-        "nothing is left to remove: {again}"
-    );
+    assert_eq!(again["waste"]["bytes"], 0, "nothing is left to remove: {again}");
 
     assert_eq!(folder.turn("s"), second, "the session plays on");
     folder.publish("1.0.0");
@@ -196,11 +176,7 @@ fn what_a_session_may_need_stays() {
     folder.damage(&plan);
     let waste = folder.snapshot(&["gc", "--yes"]).json()["waste"].clone();
     assert_eq!(waste["plans"][0]["digest"], plan.as_str());
-    assert_eq!(
-        (&waste["fragments"], &waste["blobs"]),
-        (&json!([]), &json!([])),
-        "its package versions stay"
-    );
+    assert_eq!((&waste["fragments"], &waste["blobs"]), (&json!([]), &json!([])), "its package versions stay");
     assert_eq!(folder.plans().len(), 0);
     assert_eq!(folder.turn("s"), plan, "it is linked again");
     assert_eq!(folder.plans().len(), 1);
@@ -214,10 +190,7 @@ fn a_damaged_plan_is_named_and_replaced_by_the_next_turn() {
     assert!(folder.plans()[0]["damaged"].is_string());
     assert_eq!(folder.snapshot(&["show", &plan]).code(), "archive-damaged");
     assert_eq!(folder.turn("s"), plan);
-    assert!(
-        folder.plans()[0].get("damaged").is_none(),
-        "the sound one took its place"
-    );
+    assert!(folder.plans()[0].get("damaged").is_none(), "the sound one took its place");
 }
 
 #[test]

@@ -8,20 +8,8 @@ use super::support::{covel, fixture, shipped};
 
 #[test]
 fn the_cases_of_every_shipped_package_pass() {
-    for id in [
-        "narrator",
-        "dice-check",
-        "quest-log",
-        "weather",
-        "world-init",
-    ] {
-        let run = covel(&[
-            "test-runtime",
-            id,
-            "--plugins-dir",
-            &shipped().display().to_string(),
-            "--json",
-        ]);
+    for id in ["narrator", "dice-check", "quest-log", "weather", "world-init"] {
+        let run = covel(&["test-runtime", id, "--plugins-dir", &shipped().display().to_string(), "--json"]);
         assert_eq!(run.status, 0, "{id}: {}\n{}", run.out, run.err);
         let report = run.json();
         assert!(report["cases"].as_array().unwrap().len() > 1, "{id}");
@@ -33,27 +21,11 @@ fn cases_check_results_events_logs_and_data() {
     let run = covel(&["test-runtime", &fixture("plugins/counter"), "--json"]);
     assert_eq!(run.status, 0, "{}\n{}", run.out, run.err);
     let report = run.json();
-    assert_eq!(
-        (&report["ok"], &report["pluginId"]),
-        (&json!(true), &json!("counter"))
-    );
+    assert_eq!((&report["ok"], &report["pluginId"]), (&json!(true), &json!("counter")));
     assert_eq!(report["cases"][1]["commitStatus"], "committed");
-    assert!(
-        report["cases"][1]["logs"]
-            .to_string()
-            .contains("counted to 4")
-    );
-    assert_eq!(
-        report["unsupportedCapabilities"],
-        json!([{ "pluginId": "counter", "kind": "rpc", "name": "add" }])
-    );
-    let one = covel(&[
-        "test-runtime",
-        &fixture("plugins/counter"),
-        "--case",
-        "the count starts",
-        "--json",
-    ]);
+    assert!(report["cases"][1]["logs"].to_string().contains("counted to 4"));
+    assert_eq!(report["unsupportedCapabilities"], json!([{ "pluginId": "counter", "kind": "rpc", "name": "add" }]));
+    let one = covel(&["test-runtime", &fixture("plugins/counter"), "--case", "the count starts", "--json"]);
     assert_eq!(one.json()["cases"].as_array().unwrap().len(), 1);
 }
 
@@ -79,44 +51,19 @@ fn cases_that_are_not_met_fail_with_a_sentence_each() {
         assert_eq!(case["ok"], false, "{case}");
         assert!(!case["failures"].as_array().unwrap().is_empty());
     }
-    let text = covel(&[
-        "test-runtime",
-        &package.display().to_string(),
-        "--case",
-        "wrong value",
-    ]);
-    assert!(
-        text.out.contains("FAIL wrong value") && text.out.contains("counts/turns"),
-        "{}",
-        text.out
-    );
+    let text = covel(&["test-runtime", &package.display().to_string(), "--case", "wrong value"]);
+    assert!(text.out.contains("FAIL wrong value") && text.out.contains("counts/turns"), "{}", text.out);
 
-    fs::write(
-        package.join("tests/runtime-cases.json"),
-        r#"[{"name": "a", "expects": {}}]"#,
-    )
-    .unwrap();
+    fs::write(package.join("tests/runtime-cases.json"), r#"[{"name": "a", "expects": {}}]"#).unwrap();
     let run = covel(&["test-runtime", &package.display().to_string(), "--json"]);
     assert_eq!(run.code(), "invalid-cases");
 }
 
 #[test]
 fn a_missing_companion_is_refused_before_code_runs() {
-    let run = covel(&[
-        "test-runtime",
-        &fixture("plugins/counter"),
-        "--with-plugin",
-        "nobody",
-        "--json",
-    ]);
+    let run = covel(&["test-runtime", &fixture("plugins/counter"), "--with-plugin", "nobody", "--json"]);
     assert_eq!(run.code(), "usage");
-    let run = covel(&[
-        "test-runtime",
-        &fixture("plugins/counter"),
-        "--with-plugin",
-        "teller",
-        "--json",
-    ]);
+    let run = covel(&["test-runtime", &fixture("plugins/counter"), "--with-plugin", "teller", "--json"]);
     assert_eq!(run.status, 0, "{}\n{}", run.out, run.err);
 }
 

@@ -15,10 +15,8 @@ fn script(folder: &std::path::Path, replies: &Value) -> String {
 #[test]
 fn a_turn_prints_one_document_with_setup_and_story() {
     let folder = tempfile::tempdir().unwrap();
-    let script = script(
-        folder.path(),
-        &json!({ "llmResponses": [{ "content": "A cat looks up.", "finishReason": "stop" }] }),
-    );
+    let script =
+        script(folder.path(), &json!({ "llmResponses": [{ "content": "A cat looks up.", "finishReason": "stop" }] }));
     let data = folder.path().join("data").display().to_string();
     let (plugins, world) = (fixture("plugins"), fixture("worlds/yard"));
     let run = covel(&[
@@ -44,11 +42,7 @@ fn a_turn_prints_one_document_with_setup_and_story() {
     assert_eq!(run.status, 0, "{}", run.err);
     let document = run.json();
     assert_eq!(
-        (
-            &document["sessionId"],
-            &document["committed"],
-            &document["narrative"]
-        ),
+        (&document["sessionId"], &document["committed"], &document["narrative"]),
         (&json!("s"), &json!(true), &json!("A cat looks up."))
     );
     assert!(document.get("error").is_none());
@@ -57,11 +51,7 @@ fn a_turn_prints_one_document_with_setup_and_story() {
         .unwrap()
         .iter()
         .map(|row| {
-            assert!(
-                row["durationMicros"].is_u64()
-                    && row["readsFrom"].is_array()
-                    && row["pluginId"].is_string()
-            );
+            assert!(row["durationMicros"].is_u64() && row["readsFrom"].is_array() && row["pluginId"].is_string());
             (
                 row["runtimeId"].as_str().unwrap(),
                 row["stage"].as_str().unwrap(),
@@ -70,13 +60,7 @@ fn a_turn_prints_one_document_with_setup_and_story() {
             )
         })
         .collect();
-    assert_eq!(
-        rows,
-        [
-            ("teller", "narrative", 0, "success"),
-            ("counter/keeper", "post-turn", 0, "success")
-        ]
-    );
+    assert_eq!(rows, [("teller", "narrative", 0, "success"), ("counter/keeper", "post-turn", 0, "success")]);
     assert_eq!(
         document["events"],
         json!([{ "topic": "counter.counted", "data": { "n": 2 }, "pluginId": "counter", "runtimeId": "counter/keeper", "depth": 1 }])
@@ -85,10 +69,7 @@ fn a_turn_prints_one_document_with_setup_and_story() {
         assert_eq!(document[name], json!([]), "{name}");
     }
     let setup = &document["setup"];
-    assert_eq!(
-        (&setup["committed"], &setup["runtimes"][0]["runtimeId"]),
-        (&json!(true), &json!("counter/opener"))
-    );
+    assert_eq!((&setup["committed"], &setup["runtimes"][0]["runtimeId"]), (&json!(true), &json!("counter/opener")));
     // What plugins log is on standard error, never in the document.
     assert!(!run.out.contains("counted to"));
 
@@ -123,60 +104,25 @@ fn a_turn_prints_one_document_with_setup_and_story() {
         (["--namespace", "counts"], 1),
         (["--namespace", "none"], 0),
     ] {
-        let rows = covel(&[
-            "data",
-            "--data",
-            &data,
-            "--session",
-            "s",
-            "--json",
-            filter[0],
-            filter[1],
-        ]);
+        let rows = covel(&["data", "--data", &data, "--session", "s", "--json", filter[0], filter[1]]);
         assert_eq!(rows.json().as_array().unwrap().len(), count, "{filter:?}");
     }
-    assert_eq!(
-        covel(&["data", "--data", &data, "--session", "none", "--json"]).code(),
-        "session-not-found"
-    );
+    assert_eq!(covel(&["data", "--data", &data, "--session", "none", "--json"]).code(), "session-not-found");
     let missing = folder.path().join("missing").display().to_string();
-    assert_eq!(
-        covel(&["data", "--data", &missing, "--session", "s", "--json"]).code(),
-        "unreadable-input"
-    );
-    assert!(
-        !folder.path().join("missing").exists(),
-        "reading makes nothing"
-    );
+    assert_eq!(covel(&["data", "--data", &missing, "--session", "s", "--json"]).code(), "unreadable-input");
+    assert!(!folder.path().join("missing").exists(), "reading makes nothing");
 }
 
 #[test]
 fn a_turn_that_does_not_commit_prints_its_document_and_ends_with_1() {
     let folder = tempfile::tempdir().unwrap();
-    let script = script(
-        folder.path(),
-        &json!([{ "error": "no" }, { "error": "no" }, { "error": "no" }]),
-    );
-    let run = covel(&[
-        "turn",
-        "--plugins",
-        &fixture("plugins"),
-        "--message",
-        "Hello",
-        "--script",
-        &script,
-        "--json",
-    ]);
+    let script = script(folder.path(), &json!([{ "error": "no" }, { "error": "no" }, { "error": "no" }]));
+    let run = covel(&["turn", "--plugins", &fixture("plugins"), "--message", "Hello", "--script", &script, "--json"]);
     assert_eq!(run.status, 1, "{}", run.err);
     let document = run.json();
     assert_eq!(document["committed"], false);
     assert!(document["error"]["code"].is_string() && document["error"]["message"].is_string());
-    let teller = document["runtimes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|row| row["runtimeId"] == "teller")
-        .unwrap();
+    let teller = document["runtimes"].as_array().unwrap().iter().find(|row| row["runtimeId"] == "teller").unwrap();
     assert_eq!(teller["status"], "failed");
     assert!(teller["error"]["code"].is_string());
 }
@@ -228,81 +174,24 @@ fn what_cannot_be_used_ends_with_2_and_an_error_document() {
     let plugins = fixture("plugins");
     let cases: Vec<(Vec<&str>, &str)> = vec![
         (vec!["turn", "--json"], "usage"),
-        (
-            vec!["turn", "--plugins", &missing, "--json"],
-            "unreadable-input",
-        ),
+        (vec!["turn", "--plugins", &missing, "--json"], "unreadable-input"),
         (vec!["turn", "--plugins", &empty, "--json"], "no-packages"),
-        (
-            vec!["turn", "--plugins", &plugins, "--world", &empty, "--json"],
-            "unreadable-input",
-        ),
-        (
-            vec!["turn", "--plugins", &plugins, "--enable", "none", "--json"],
-            "usage",
-        ),
-        (
-            vec!["turn", "--plugins", &plugins, "--set", "counter", "--json"],
-            "usage",
-        ),
-        (
-            vec![
-                "turn",
-                "--plugins",
-                &plugins,
-                "--script",
-                &missing,
-                "--json",
-            ],
-            "unreadable-input",
-        ),
-        (
-            vec![
-                "turn",
-                "--plugins",
-                &plugins,
-                "--script",
-                &bad_script,
-                "--json",
-            ],
-            "invalid-script",
-        ),
-        (
-            vec!["turn", "--plugins", &plugins, "--session", "../x", "--json"],
-            "invalid-request",
-        ),
-        (
-            vec!["turn", "--plugins", &plugins, "--llm", &missing, "--json"],
-            "invalid-models",
-        ),
-        (
-            vec!["turn", "--plugins", &plugins, "--unknown", "--json"],
-            "usage",
-        ),
-        (
-            vec![
-                "plan",
-                "--plugins",
-                &plugins,
-                "--format",
-                "picture",
-                "--json",
-            ],
-            "usage",
-        ),
+        (vec!["turn", "--plugins", &plugins, "--world", &empty, "--json"], "unreadable-input"),
+        (vec!["turn", "--plugins", &plugins, "--enable", "none", "--json"], "usage"),
+        (vec!["turn", "--plugins", &plugins, "--set", "counter", "--json"], "usage"),
+        (vec!["turn", "--plugins", &plugins, "--script", &missing, "--json"], "unreadable-input"),
+        (vec!["turn", "--plugins", &plugins, "--script", &bad_script, "--json"], "invalid-script"),
+        (vec!["turn", "--plugins", &plugins, "--session", "../x", "--json"], "invalid-request"),
+        (vec!["turn", "--plugins", &plugins, "--llm", &missing, "--json"], "invalid-models"),
+        (vec!["turn", "--plugins", &plugins, "--unknown", "--json"], "usage"),
+        (vec!["plan", "--plugins", &plugins, "--format", "picture", "--json"], "usage"),
         (vec!["plan", "--json"], "usage"),
         (vec!["validate", "--json"], "usage"),
         (vec!["validate", &missing, "--json"], "unreadable-input"),
         (vec!["validate", &empty, "--json"], "no-packages"),
-        (
-            vec!["serve", "--config", &missing, "--json"],
-            "unreadable-input",
-        ),
+        (vec!["serve", "--config", &missing, "--json"], "unreadable-input"),
         (vec!["test-runtime", "none", "--json"], "usage"),
-        (
-            vec!["test-runtime", "none", "--plugins-dir", &plugins, "--json"],
-            "usage",
-        ),
+        (vec!["test-runtime", "none", "--plugins-dir", &plugins, "--json"], "usage"),
         (vec!["nothing", "--json"], "usage"),
     ];
     for (arguments, code) in cases {
@@ -323,10 +212,7 @@ fn a_broken_package_is_named_with_file_and_line() {
     let first = &error["diagnostics"][0];
     assert_eq!(first["line"], 7, "{error}");
     assert!(first["file"].as_str().unwrap().ends_with("torn/PLUGIN.md"));
-    assert!(
-        error["message"].as_str().unwrap().contains("PLUGIN.md:7:"),
-        "{error}"
-    );
+    assert!(error["message"].as_str().unwrap().contains("PLUGIN.md:7:"), "{error}");
     assert_eq!(error["code"], first["code"]);
 
     let run = covel(&["validate", &broken, "--json"]);
@@ -334,10 +220,7 @@ fn a_broken_package_is_named_with_file_and_line() {
     let document = run.json();
     assert_eq!(document["ok"], false);
     let found = &document["diagnostics"][0];
-    assert_eq!(
-        (&found["severity"], &found["line"], &found["pluginId"]),
-        (&json!("error"), &json!(7), &json!("torn"))
-    );
+    assert_eq!((&found["severity"], &found["line"], &found["pluginId"]), (&json!("error"), &json!(7), &json!("torn")));
     assert!(found["column"].is_u64() && found["code"].is_string() && found["message"].is_string());
 }
 
@@ -351,10 +234,7 @@ fn the_shipped_packages_and_worlds_are_valid() {
     ]);
     assert_eq!(run.status, 0, "{}", run.out);
     let document = run.json();
-    assert_eq!(
-        (&document["ok"], &document["diagnostics"]),
-        (&json!(true), &json!([]))
-    );
+    assert_eq!((&document["ok"], &document["diagnostics"]), (&json!(true), &json!([])));
 }
 
 #[test]
@@ -367,44 +247,23 @@ fn a_plan_is_printed_in_four_forms() {
     };
     let document = plan("json").json();
     assert_eq!(document["digest"].as_str().unwrap().len(), 64);
-    let stages: Vec<&str> = document["stages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|stage| stage["stage"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        stages,
-        ["setup", "pre-turn", "narrative", "post-turn", "audit"]
-    );
+    let stages: Vec<&str> =
+        document["stages"].as_array().unwrap().iter().map(|stage| stage["stage"].as_str().unwrap()).collect();
+    assert_eq!(stages, ["setup", "pre-turn", "narrative", "post-turn", "audit"]);
     assert_eq!(document["stages"][2]["layers"], json!([["teller"]]));
     for name in ["edges", "subscriptions", "diagnostics"] {
         assert!(document[name].is_array(), "{name}");
     }
     let edge = &document["edges"][0];
     assert!(
-        edge["from"].is_string()
-            && edge["to"].is_string()
-            && edge["kind"].is_string()
-            && edge["line"].is_u64(),
+        edge["from"].is_string() && edge["to"].is_string() && edge["kind"].is_string() && edge["line"].is_u64(),
         "{edge}"
     );
-    assert_eq!(
-        covel(&["plan", "--plugins", &plugins, "--json"]).json(),
-        document
-    );
+    assert_eq!(covel(&["plan", "--plugins", &plugins, "--json"]).json(), document);
     assert!(plan("text").out.contains("teller"));
     assert!(plan("mermaid").out.contains("flowchart") || plan("mermaid").out.contains("graph"));
     assert!(plan("dot").out.contains("digraph"));
-    let only = covel(&[
-        "plan",
-        "--plugins",
-        &plugins,
-        "--enable",
-        "teller",
-        "--json",
-    ])
-    .json();
+    let only = covel(&["plan", "--plugins", &plugins, "--enable", "teller", "--json"]).json();
     assert_ne!(only["digest"], document["digest"]);
 }
 
@@ -413,76 +272,34 @@ fn community_code_runs_only_when_it_is_approved() {
     let folder = tempfile::tempdir().unwrap();
     let script = script(folder.path(), &json!([{ "content": "Quiet." }]));
     let (trusted, community) = (fixture("plugins/teller"), fixture("plugins/counter"));
-    let base = [
-        "turn",
-        "--plugins",
-        &trusted,
-        "--community",
-        &community,
-        "--script",
-        &script,
-        "--json",
-    ];
+    let base = ["turn", "--plugins", &trusted, "--community", &community, "--script", &script, "--json"];
     let ran = |extra: &[&str]| {
         let run = covel(&[&base[..], extra].concat());
         assert_eq!(run.status, 0, "{}\n{}", run.out, run.err);
-        run.json()["runtimes"]
-            .to_string()
-            .contains("counter/keeper")
+        run.json()["runtimes"].to_string().contains("counter/keeper")
     };
     assert!(!ran(&[]));
     assert!(ran(&["--approve", "counter"]));
-    let run = covel(&[
-        "turn",
-        "--plugins",
-        &trusted,
-        "--community",
-        &trusted,
-        "--json",
-    ]);
-    assert_eq!(
-        run.code(),
-        "duplicate-plugin",
-        "a community package takes nobody's place"
-    );
+    let run = covel(&["turn", "--plugins", &trusted, "--community", &trusted, "--json"]);
+    assert_eq!(run.code(), "duplicate-plugin", "a community package takes nobody's place");
 }
 
 #[test]
 fn a_runtime_of_a_plan_is_explained() {
     let plugins = fixture("plugins");
-    let run = covel(&[
-        "plan",
-        "--plugins",
-        &plugins,
-        "--why",
-        "counter/keeper",
-        "--json",
-    ]);
+    let run = covel(&["plan", "--plugins", &plugins, "--why", "counter/keeper", "--json"]);
     assert_eq!(run.status, 0, "{}{}", run.out, run.err);
     let document = run.json();
-    assert_eq!(
-        (&document["runtimeId"], &document["stage"]),
-        (&json!("counter/keeper"), &json!("post-turn"))
-    );
+    assert_eq!((&document["runtimeId"], &document["stage"]), (&json!("counter/keeper"), &json!("post-turn")));
     let waits = document["waitsFor"].to_string();
-    assert!(
-        waits.contains("teller") && waits.contains("RUNTIME.md:"),
-        "{document}"
-    );
+    assert!(waits.contains("teller") && waits.contains("RUNTIME.md:"), "{document}");
     let teller = covel(&["plan", "--plugins", &plugins, "--why", "teller", "--json"]).json();
     assert_eq!(teller["awaitedBy"][0]["to"], "counter/keeper", "{teller}");
     let text = covel(&["plan", "--plugins", &plugins, "--why", "teller"]).out;
-    assert!(
-        text.contains("every turn") && text.contains("counter/keeper"),
-        "{text}"
-    );
+    assert!(text.contains("every turn") && text.contains("counter/keeper"), "{text}");
     let run = covel(&["plan", "--plugins", &plugins, "--why", "keeper", "--json"]);
     assert_eq!(run.code(), "usage");
-    assert!(
-        run.out.contains("counter/keeper"),
-        "it says which there are: {}",
-        run.out
-    );
+    assert!(run.out.contains("counter/keeper"), "it says which there are: {}", run.out);
 }
 
 #[test]
@@ -501,18 +318,9 @@ fn scene_material_of_worlds_is_checked() {
     assert_eq!(run.status, 1, "{}{}", run.out, run.err);
     let document = run.json();
     let found = &document["diagnostics"][0];
-    assert_eq!(
-        (&found["code"], &found["severity"]),
-        (&json!("scenes-incomplete"), &json!("error"))
-    );
-    assert!(
-        found["message"].as_str().unwrap().contains("title"),
-        "{found}"
-    );
-    assert!(
-        found["file"].as_str().unwrap().ends_with("world.yaml"),
-        "{found}"
-    );
+    assert_eq!((&found["code"], &found["severity"]), (&json!("scenes-incomplete"), &json!("error")));
+    assert!(found["message"].as_str().unwrap().contains("title"), "{found}");
+    assert!(found["file"].as_str().unwrap().ends_with("world.yaml"), "{found}");
 }
 
 #[test]
@@ -522,27 +330,15 @@ fn warnings_can_be_made_errors() {
     copy(std::path::Path::new(&fixture("plugins/counter")), &package);
     let manifest = package.join("runtimes/keeper/RUNTIME.md");
     let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(
-        &manifest,
-        text.replace("type: auto", "type: auto, interval: 2"),
-    )
-    .unwrap();
+    fs::write(&manifest, text.replace("type: auto", "type: auto, interval: 2")).unwrap();
     let folder = folder.path().display().to_string();
     let plain = covel(&["validate", &folder, "--json"]);
     let strict = covel(&["validate", &folder, "--warnings-as-errors", "--json"]);
     assert_eq!(plain.status, 0, "{}", plain.out);
-    assert_eq!(
-        plain.json()["diagnostics"][0]["severity"],
-        "warning",
-        "{}",
-        plain.out
-    );
+    assert_eq!(plain.json()["diagnostics"][0]["severity"], "warning", "{}", plain.out);
     assert_eq!(strict.status, 1);
     let document = strict.json();
-    assert_eq!(
-        (&document["ok"], &document["diagnostics"][0]["severity"]),
-        (&json!(false), &json!("error"))
-    );
+    assert_eq!((&document["ok"], &document["diagnostics"][0]["severity"]), (&json!(false), &json!("error")));
     let sound = covel(&["validate", &fixture("plugins"), "--warnings-as-errors"]);
     assert_eq!(sound.status, 0, "{}", sound.out);
 }
@@ -557,14 +353,8 @@ fn the_schemas_of_manifests_are_printed_for_editors() {
         assert!(schema["$schema"].is_string());
         assert!(schema["properties"].get(field).is_some(), "{kind} {field}");
     }
-    assert_eq!(
-        covel(&["validate", "--schema", "other", "--json"]).code(),
-        "usage"
-    );
-    assert_eq!(
-        covel(&["validate", "--schema", "plugin", ".", "--json"]).code(),
-        "usage"
-    );
+    assert_eq!(covel(&["validate", "--schema", "other", "--json"]).code(), "usage");
+    assert_eq!(covel(&["validate", "--schema", "plugin", ".", "--json"]).code(), "usage");
 }
 
 #[test]
@@ -580,10 +370,7 @@ fn two_folders_of_packages_are_compared() {
     let document = run.json();
     assert_ne!(document["from"], document["to"]);
     assert_eq!(
-        (
-            &document["runtimes"]["added"],
-            &document["runtimes"]["removed"]
-        ),
+        (&document["runtimes"]["added"], &document["runtimes"]["removed"]),
         (&json!(["counter/ledger"]), &json!(["counter/keeper"]))
     );
     let text = covel(&["plan", "--diff", &before, &after]).out;
@@ -593,25 +380,12 @@ fn two_folders_of_packages_are_compared() {
     assert_eq!(same["runtimes"]["added"], json!([]));
     for arguments in [
         vec!["plan", "--diff", &before, "--json"],
-        vec![
-            "plan", "--diff", &before, &after, "--why", "teller", "--json",
-        ],
-        vec![
-            "plan",
-            "--diff",
-            &before,
-            &after,
-            "--plugins",
-            &before,
-            "--json",
-        ],
+        vec!["plan", "--diff", &before, &after, "--why", "teller", "--json"],
+        vec!["plan", "--diff", &before, &after, "--plugins", &before, "--json"],
     ] {
         assert_eq!(covel(&arguments).code(), "usage", "{arguments:?}");
     }
     let broken = fixture("broken");
     let run = covel(&["plan", "--diff", &before, &broken, "--json"]);
-    assert_eq!(
-        (run.status, run.json()["error"]["diagnostics"].is_array()),
-        (2, true)
-    );
+    assert_eq!((run.status, run.json()["error"]["diagnostics"].is_array()), (2, true));
 }

@@ -34,19 +34,9 @@ fn man_pages() {
         assert!(run.out.contains(".TH covel"), "{}", run.out);
     }
     let turn = covel(&["man", "turn"]).out;
-    for flag in [
-        "plugins",
-        "community",
-        "approve",
-        "world",
-        "data",
-        "session",
-        "enable",
-        "message",
-        "seed",
-        "script",
-        "json",
-    ] {
+    for flag in
+        ["plugins", "community", "approve", "world", "data", "session", "enable", "message", "seed", "script", "json"]
+    {
         assert!(turn.contains(&format!("\\-\\-{flag}")), "{flag}");
     }
     assert_eq!(covel(&["man", "nothing"]).status, 2);
@@ -57,26 +47,14 @@ fn completions_of_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = covel(&["completions", shell]);
         assert_eq!(run.status, 0);
-        assert!(
-            run.out.contains("test-runtime") && run.out.contains("plugins-dir"),
-            "{shell}"
-        );
+        assert!(run.out.contains("test-runtime") && run.out.contains("plugins-dir"), "{shell}");
     }
     assert_eq!(covel(&["completions", "abacus"]).status, 2);
 }
 
 #[test]
 fn version() {
-    assert_eq!(
-        covel(&["version"]).out,
-        format!("covel {}\n", env!("CARGO_PKG_VERSION"))
-    );
-    assert_eq!(
-        covel(&["version", "--json"]).json()["version"],
-        env!("CARGO_PKG_VERSION")
-    );
-    assert_eq!(
-        covel(&["--version"]).out,
-        format!("covel {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(covel(&["version"]).out, format!("covel {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(covel(&["version", "--json"]).json()["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(covel(&["--version"]).out, format!("covel {}\n", env!("CARGO_PKG_VERSION")));
 }

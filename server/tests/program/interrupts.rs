@@ -50,19 +50,10 @@ fn interrupted(folder: &Path, arguments: &[&str]) -> (i32, String) {
     // Read to its end, so that a full pipe does not keep the program.
     let drain = std::thread::spawn(move || lines.read_to_string(&mut text));
     let mut out = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut out)
-        .unwrap();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     let status = child.wait().unwrap();
     drain.join().unwrap().unwrap();
-    assert_eq!(
-        fs::read_dir(&temporary).unwrap().count(),
-        0,
-        "no temporary folder stays"
-    );
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "no temporary folder stays");
     (status.code().unwrap_or(-1), out)
 }
 
@@ -77,20 +68,11 @@ fn an_interrupt_in_the_set_up_of_a_session_is_told_and_the_session_can_go_on() {
     let document: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(document["committed"], false);
     let setup = &document["setup"];
-    assert_eq!(
-        setup["runtimes"][0]["runtimeId"], "spinner/once",
-        "{document}"
-    );
+    assert_eq!(setup["runtimes"][0]["runtimeId"], "spinner/once", "{document}");
     assert_ne!(setup["runtimes"][0]["status"], "success");
 
-    let handler = folder
-        .path()
-        .join("plugins/spinner/runtimes/once/handler.js");
-    fs::write(
-        handler,
-        "export default async () => ({ outcome: 'success', completion: 'done' });",
-    )
-    .unwrap();
+    let handler = folder.path().join("plugins/spinner/runtimes/once/handler.js");
+    fs::write(handler, "export default async () => ({ outcome: 'success', completion: 'done' });").unwrap();
     let plugins = folder.path().join("plugins").display().to_string();
     let run = covel(&[&base[..], &["--plugins", &plugins]].concat());
     assert_eq!(run.status, 0, "{}{}", run.out, run.err);

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::support::{Served, fixture};
 
 fn turn(served: &Served, session: &str, content: &str) -> Value {
-    let body = json!({ "requestId": "r", "type": "send_message", "sessionId": session, "payload": { "content": content } });
+    let body =
+        json!({ "requestId": "r", "type": "send_message", "sessionId": session, "payload": { "content": content } });
     let (status, text) = served.ask("POST", "/api/actions", Some(&body));
     assert_eq!(status, 200, "{text}");
     let last = text.trim_end().rsplit("\n\n").next().unwrap();
@@ -20,26 +21,12 @@ fn play_needs_nothing_but_a_folder_and_stops_when_told() {
     let mut served = Served::play(folder.path());
     assert_eq!(served.json("GET", "/api/health", None)["status"], "ok");
     let (status, page) = served.ask("GET", "/", None);
-    assert!(
-        status == 200 && page.contains("<title>Covel</title>"),
-        "{page}"
-    );
+    assert!(status == 200 && page.contains("<title>Covel</title>"), "{page}");
     let worlds = served.json("GET", "/api/worlds", None);
     let world = worlds["items"][0]["id"].as_str().unwrap();
     let plugins = served.json("GET", "/api/plugins", None);
-    assert!(
-        plugins["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|plugin| plugin["hostState"] == "loaded"),
-        "{plugins}"
-    );
-    served.json(
-        "POST",
-        "/api/sessions",
-        Some(&json!({ "id": "s", "worldId": world })),
-    );
+    assert!(plugins["items"].as_array().unwrap().iter().all(|plugin| plugin["hostState"] == "loaded"), "{plugins}");
+    served.json("POST", "/api/sessions", Some(&json!({ "id": "s", "worldId": world })));
     let last = turn(&served, "s", "I look at the water.");
     assert_eq!(last["payload"]["committed"], true, "{last}");
     served.signal("TERM");
@@ -52,29 +39,19 @@ fn an_acknowledged_turn_survives_being_killed() {
     let folder = tempfile::tempdir().unwrap();
     let mut served = Served::play(folder.path());
     let world = served.json("GET", "/api/worlds", None)["items"][0]["id"].clone();
-    served.json(
-        "POST",
-        "/api/sessions",
-        Some(&json!({ "id": "s", "worldId": world })),
-    );
+    served.json("POST", "/api/sessions", Some(&json!({ "id": "s", "worldId": world })));
     for (place, text) in ["I wait.", "I listen.", "I go."].iter().enumerate() {
         assert_eq!(turn(&served, "s", text)["payload"]["committed"], true);
         served.signal("KILL");
         served.child.wait().unwrap();
         served = Served::play(folder.path());
-        assert_eq!(
-            served.json("GET", "/api/sessions/s", None)["completedPlayerTurns"],
-            place + 1
-        );
+        assert_eq!(served.json("GET", "/api/sessions/s", None)["completedPlayerTurns"], place + 1);
         let turns = served.json("GET", "/api/sessions/s/turns", None);
         let last = turns["items"].as_array().unwrap().last().unwrap();
         assert_eq!(last["message"], *text);
         let messages = served.json("GET", "/api/sessions/s/messages", None);
         let told = messages["items"].as_array().unwrap().last().unwrap();
-        assert_eq!(
-            (&told["role"], &told["turnId"]),
-            (&json!("assistant"), &last["turnId"])
-        );
+        assert_eq!((&told["role"], &told["turnId"]), (&json!("assistant"), &last["turnId"]));
     }
 }
 
@@ -84,15 +61,13 @@ fn a_process_killed_in_a_turn_leaves_it_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let mut served = Served::play(folder.path());
     let world = served.json("GET", "/api/worlds", None)["items"][0]["id"].clone();
-    served.json(
-        "POST",
-        "/api/sessions",
-        Some(&json!({ "id": "s", "worldId": world })),
-    );
+    served.json("POST", "/api/sessions", Some(&json!({ "id": "s", "worldId": world })));
     assert_eq!(turn(&served, "s", "I wait.")["payload"]["committed"], true);
     let before = served.json("GET", "/api/sessions/s/messages", None);
 
-    let body = json!({ "requestId": "r", "type": "send_message", "sessionId": "s", "payload": { "content": "I run." } }).to_string();
+    let body =
+        json!({ "requestId": "r", "type": "send_message", "sessionId": "s", "payload": { "content": "I run." } })
+            .to_string();
     let mut stream = std::net::TcpStream::connect(&served.address).unwrap();
     write!(
         stream,
@@ -114,15 +89,8 @@ fn a_process_killed_in_a_turn_leaves_it_whole_or_not_at_all() {
 
     let served = Served::play(folder.path());
     assert_eq!(served.json("GET", "/api/sessions/s/messages", None), before);
-    assert_eq!(
-        served.json("GET", "/api/sessions/s", None)["completedPlayerTurns"],
-        1
-    );
-    assert_eq!(
-        turn(&served, "s", "I run.")["payload"]["committed"],
-        true,
-        "the next turn is fine"
-    );
+    assert_eq!(served.json("GET", "/api/sessions/s", None)["completedPlayerTurns"], 1);
+    assert_eq!(turn(&served, "s", "I run.")["payload"]["committed"], true, "the next turn is fine");
 }
 
 #[test]
@@ -131,21 +99,14 @@ fn a_told_stop_lets_the_running_turn_finish() {
     let folder = tempfile::tempdir().unwrap();
     let mut served = Served::play(folder.path());
     let world = served.json("GET", "/api/worlds", None)["items"][0]["id"].clone();
-    served.json(
-        "POST",
-        "/api/sessions",
-        Some(&json!({ "id": "s", "worldId": world })),
-    );
-    let body = json!({ "requestId": "r", "type": "send_message", "sessionId": "s", "payload": { "content": "I run." } })
-        .to_string();
+    served.json("POST", "/api/sessions", Some(&json!({ "id": "s", "worldId": world })));
+    let body =
+        json!({ "requestId": "r", "type": "send_message", "sessionId": "s", "payload": { "content": "I run." } })
+            .to_string();
     let mut stream = std::net::TcpStream::connect(&served.address).unwrap();
     let length = body.len();
-    write!(
-        stream,
-        "POST /api/actions HTTP/1.1\r\nHost: {}\r\nContent-Length: {length}\r\n\r\n{body}",
-        served.address
-    )
-    .unwrap();
+    write!(stream, "POST /api/actions HTTP/1.1\r\nHost: {}\r\nContent-Length: {length}\r\n\r\n{body}", served.address)
+        .unwrap();
     let mut seen = String::new();
     let mut piece = [0; 512];
     while !seen.contains("narrative.delta") {
@@ -154,10 +115,7 @@ fn a_told_stop_lets_the_running_turn_finish() {
     }
     served.signal("INT");
     stream.read_to_string(&mut seen).unwrap();
-    assert!(
-        seen.contains("execution.completed") && seen.contains(r#""committed":true"#),
-        "{seen}"
-    );
+    assert!(seen.contains("execution.completed") && seen.contains(r#""committed":true"#), "{seen}");
     assert!(served.child.wait().unwrap().success());
     let served = Served::play(folder.path());
     let session = served.json("GET", "/api/sessions/s", None);
@@ -176,36 +134,19 @@ fn serve_reads_its_file_and_serves_what_it_names() {
     );
     fs::write(&config, text).unwrap();
     let served = Served::start(&["serve", "--config", &config.display().to_string(), "--json"]);
-    assert_eq!(
-        served.json("GET", "/api/worlds", None)["items"][0]["id"],
-        "yard"
-    );
+    assert_eq!(served.json("GET", "/api/worlds", None)["items"][0]["id"], "yard");
     let plugins = served.json("GET", "/api/plugins", None);
     let states: Vec<(&str, &str)> = plugins["items"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|plugin| {
-            (
-                plugin["id"].as_str().unwrap(),
-                plugin["hostState"].as_str().unwrap(),
-            )
-        })
+        .map(|plugin| (plugin["id"].as_str().unwrap(), plugin["hostState"].as_str().unwrap()))
         .collect();
     assert_eq!(
         states,
-        [
-            ("counter", "loaded"),
-            ("teller", "loaded"),
-            ("torn", "error")
-        ],
+        [("counter", "loaded"), ("teller", "loaded"), ("torn", "error")],
         "one broken package stops no other"
     );
-    assert!(
-        plugins["items"][2]["error"]
-            .as_str()
-            .unwrap()
-            .contains("runtmie")
-    );
+    assert!(plugins["items"][2]["error"].as_str().unwrap().contains("runtmie"));
     assert!(folder.path().join("data").is_dir());
 }

@@ -20,19 +20,13 @@ pub(crate) struct Run {
 impl Run {
     /// Standard output as the one document it must be.
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.out)
-            .unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.out, self.err))
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.out, self.err))
     }
     /// The code of an error document of exit status 2.
     pub(crate) fn code(&self) -> String {
         assert_eq!(self.status, 2, "{}\n{}", self.out, self.err);
         let body = self.json();
-        assert!(
-            body["error"]["message"]
-                .as_str()
-                .is_some_and(|text| !text.is_empty()),
-            "{body}"
-        );
+        assert!(body["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{body}");
         body["error"]["code"].as_str().unwrap().to_owned()
     }
 }
@@ -53,11 +47,7 @@ pub(crate) fn covel<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Run {
 }
 
 pub(crate) fn fixture(path: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
-        .join(path)
-        .display()
-        .to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path).display().to_string()
 }
 
 pub(crate) fn shipped() -> PathBuf {
@@ -73,35 +63,18 @@ pub(crate) struct Served {
 impl Served {
     /// Starts `play` on a free port and waits until it says where it is.
     pub(crate) fn play(data: &Path) -> Self {
-        Self::start(&[
-            "play",
-            "--port",
-            "0",
-            "--json",
-            "--data",
-            &data.display().to_string(),
-        ])
+        Self::start(&["play", "--port", "0", "--json", "--data", &data.display().to_string()])
     }
 
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let mut child = program()
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = program().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         let document: Value = loop {
             let read = lines.read_line(&mut text).unwrap();
             if read == 0 {
                 let mut err = String::new();
-                child
-                    .stderr
-                    .take()
-                    .unwrap()
-                    .read_to_string(&mut err)
-                    .unwrap();
+                child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
                 panic!("it ended before it listened: {err}");
             }
             if let Ok(document) = serde_json::from_str(&text) {
@@ -109,11 +82,7 @@ impl Served {
             }
         };
         let address = document["address"].as_str().unwrap();
-        let address = address
-            .strip_prefix("http://")
-            .unwrap()
-            .trim_end_matches('/')
-            .to_owned();
+        let address = address.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
         Self { child, address }
     }
 
@@ -133,33 +102,18 @@ impl Served {
         let text = String::from_utf8(bytes).unwrap();
         let (head, rest) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let chunked = head
-            .to_ascii_lowercase()
-            .contains("transfer-encoding: chunked");
-        (
-            status,
-            if chunked {
-                dechunk(rest)
-            } else {
-                rest.to_owned()
-            },
-        )
+        let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+        (status, if chunked { dechunk(rest) } else { rest.to_owned() })
     }
 
     pub(crate) fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let (status, text) = self.ask(method, path, body);
-        assert!(
-            (200..300).contains(&status),
-            "{method} {path}: {status} {text}"
-        );
+        assert!((200..300).contains(&status), "{method} {path}: {status} {text}");
         serde_json::from_str(&text).unwrap()
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let status = Command::new("kill")
-            .args([&format!("-{name}"), &self.child.id().to_string()])
-            .status()
-            .unwrap();
+        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 }
@@ -186,10 +140,7 @@ fn dechunk(mut text: &str) -> String {
 
 /// Ctrl-C.
 pub(crate) fn interrupt(child: &Child) {
-    let status = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
 }
 

@@ -56,19 +56,12 @@ fn data_of_another_program_is_refused_and_untouched() {
 
 #[test]
 fn a_damaged_record_is_an_error_not_a_guess() {
-    let damages: [&[u8]; 4] = [
-        b"",
-        b"\x09",
-        b"\x01\x00",
-        b"\x01\0\0\0\0\0\0\0\x01\0\0\0\x02\xFF\xFE{}",
-    ];
+    let damages: [&[u8]; 4] = [b"", b"\x09", b"\x01\x00", b"\x01\0\0\0\0\0\0\0\x01\0\0\0\x02\xFF\xFE{}"];
     for damage in damages {
         let dir = tempdir().unwrap();
         overwrite(dir.path(), Table::Sessions, &Key::of("s"), damage);
         let store = Store::open(dir.path(), StoreOptions::no_sync()).unwrap();
-        let error = store
-            .read(|r| r.get_session(&SessionId::from("s")))
-            .unwrap_err();
+        let error = store.read(|r| r.get_session(&SessionId::from("s"))).unwrap_err();
         assert_eq!(error.code(), "store-corrupt", "{damage:?}");
     }
 }

@@ -32,9 +32,7 @@ fn short_tuple() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn key(parts: &[String]) -> Key {
-    parts[1..]
-        .iter()
-        .fold(Key::of(&parts[0]), |key, part| key.text(part))
+    parts[1..].iter().fold(Key::of(&parts[0]), |key, part| key.text(part))
 }
 
 fn is_short(part: &str) -> bool {

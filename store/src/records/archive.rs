@@ -44,33 +44,9 @@ macro_rules! archive {
     };
 }
 
-archive!(
-    Table::Fragments,
-    "fragment",
-    str,
-    std::convert::identity,
-    get_fragment,
-    put_fragment,
-    delete_fragment
-);
-archive!(
-    Table::Plans,
-    "plan",
-    PlanDigest,
-    PlanDigest::as_str,
-    get_plan,
-    put_plan,
-    delete_plan
-);
-archive!(
-    Table::Blobs,
-    "blob",
-    str,
-    std::convert::identity,
-    get_blob,
-    put_blob,
-    delete_blob
-);
+archive!(Table::Fragments, "fragment", str, std::convert::identity, get_fragment, put_fragment, delete_fragment);
+archive!(Table::Plans, "plan", PlanDigest, PlanDigest::as_str, get_plan, put_plan, delete_plan);
+archive!(Table::Blobs, "blob", str, std::convert::identity, get_blob, put_blob, delete_blob);
 
 impl Reader<'_> {
     /// The digests of all plans kept, in text order. Digests too long for a key are left out.
@@ -78,8 +54,7 @@ impl Reader<'_> {
     /// # Errors
     /// `store-io`.
     pub fn list_plans(&self) -> Result<Vec<PlanDigest>, StoreError> {
-        self.digests(Table::Plans)
-            .map(|digests| digests.into_iter().map(PlanDigest::from).collect())
+        self.digests(Table::Plans).map(|digests| digests.into_iter().map(PlanDigest::from).collect())
     }
 
     /// The digests of all fragments kept, in text order. Digests too long for a key are left out.

@@ -63,10 +63,7 @@ fn of_namespace(session: &SessionId, plugin: &PluginId, namespace: &str) -> Key 
 }
 
 fn count_key(session: &SessionId, plugin: &PluginId, namespace: &str) -> Key {
-    of_session(session)
-        .text("data-count")
-        .text(plugin.as_str())
-        .text(namespace)
+    of_session(session).text("data-count").text(plugin.as_str()).text(namespace)
 }
 
 /// The fields before the value, borrowed.
@@ -80,25 +77,14 @@ struct Head<'a> {
 
 fn head<'a>(bytes: &'a [u8]) -> Result<(Head<'a>, RecordReader<'a>), StoreError> {
     let mut reader = RecordReader::new(Table::Data, bytes)?;
-    let version = DataVersion {
-        version: reader.number()?,
-        created_seq: reader.number()?,
-    };
+    let version = DataVersion { version: reader.number()?, created_seq: reader.number()? };
     let created_at = reader.text()?;
     let updated_at = reader.text()?;
     let names = match reader.number()? {
         0 => None,
         _ => Some([reader.text()?, reader.text()?, reader.text()?]),
     };
-    Ok((
-        Head {
-            version,
-            created_at,
-            updated_at,
-            names,
-        },
-        reader,
-    ))
+    Ok((Head { version, created_at, updated_at, names }, reader))
 }
 
 fn row(key: &[u8], bytes: &[u8]) -> Result<DataRow, StoreError> {
@@ -123,11 +109,7 @@ fn row(key: &[u8], bytes: &[u8]) -> Result<DataRow, StoreError> {
         updated_at: head.updated_at.to_owned(),
         created_seq: head.version.created_seq,
     };
-    Ok(DataRow {
-        plugin: plugin.into(),
-        namespace,
-        record,
-    })
+    Ok(DataRow { plugin: plugin.into(), namespace, record })
 }
 
 impl Reader<'_> {
@@ -144,9 +126,7 @@ impl Reader<'_> {
     ) -> Result<Option<DataRecord>, StoreError> {
         let full = of_namespace(session, plugin, namespace).text(key);
         let bytes = self.get_raw(Table::Data, full.as_bytes())?;
-        bytes
-            .map(|bytes| row(full.as_bytes(), bytes).map(|row| row.record))
-            .transpose()
+        bytes.map(|bytes| row(full.as_bytes(), bytes).map(|row| row.record)).transpose()
     }
 
     /// The version of a record, without its value.
@@ -162,9 +142,7 @@ impl Reader<'_> {
     ) -> Result<Option<DataVersion>, StoreError> {
         let full = of_namespace(session, plugin, namespace).text(key);
         let bytes = self.get_raw(Table::Data, full.as_bytes())?;
-        bytes
-            .map(|bytes| head(bytes).map(|(head, _)| head.version))
-            .transpose()
+        bytes.map(|bytes| head(bytes).map(|(head, _)| head.version)).transpose()
     }
 
     /// All records of a namespace in creation order. Scans the namespace and sorts it; a namespace holds at most
@@ -194,9 +172,7 @@ impl Reader<'_> {
         namespace: Option<&str>,
     ) -> Result<Vec<DataRow>, StoreError> {
         match (plugin, namespace) {
-            (Some(plugin), Some(namespace)) => {
-                self.data_rows(&of_namespace(session, plugin, namespace))
-            }
+            (Some(plugin), Some(namespace)) => self.data_rows(&of_namespace(session, plugin, namespace)),
             (Some(plugin), None) => self.data_rows(&of_plugin(session, plugin)),
             (None, namespace) => {
                 let mut rows = self.data_rows(&of_session(session))?;
@@ -210,12 +186,7 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn count_data(
-        &self,
-        session: &SessionId,
-        plugin: &PluginId,
-        namespace: &str,
-    ) -> Result<u64, StoreError> {
+    pub fn count_data(&self, session: &SessionId, plugin: &PluginId, namespace: &str) -> Result<u64, StoreError> {
         self.counter(Table::Counters, &count_key(session, plugin, namespace))
     }
 
@@ -223,16 +194,9 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn list_namespaces(
-        &self,
-        session: &SessionId,
-        plugin: &PluginId,
-    ) -> Result<Vec<String>, StoreError> {
+    pub fn list_namespaces(&self, session: &SessionId, plugin: &PluginId) -> Result<Vec<String>, StoreError> {
         let mut names = self.skip_scan(&of_plugin(session, plugin), |row| {
-            (
-                row.namespace.clone(),
-                of_namespace(session, plugin, &row.namespace),
-            )
+            (row.namespace.clone(), of_namespace(session, plugin, &row.namespace))
         })?;
         names.sort_unstable();
         Ok(names)
@@ -243,27 +207,18 @@ impl Reader<'_> {
     /// # Errors
     /// `store-corrupt`, `store-io`.
     pub fn list_data_plugins(&self, session: &SessionId) -> Result<Vec<PluginId>, StoreError> {
-        let mut plugins = self.skip_scan(&of_session(session), |row| {
-            (row.plugin.clone(), of_plugin(session, &row.plugin))
-        })?;
+        let mut plugins =
+            self.skip_scan(&of_session(session), |row| (row.plugin.clone(), of_plugin(session, &row.plugin)))?;
         plugins.sort_unstable();
         Ok(plugins)
     }
 
     /// Reads the first row of each group under a prefix; `group` gives a group's name and its own prefix.
-    fn skip_scan<N>(
-        &self,
-        prefix: &Key,
-        group: impl Fn(&DataRow) -> (N, Key),
-    ) -> Result<Vec<N>, StoreError> {
+    fn skip_scan<N>(&self, prefix: &Key, group: impl Fn(&DataRow) -> (N, Key)) -> Result<Vec<N>, StoreError> {
         let end = prefix.after_prefix();
         let mut from = prefix.as_bytes().to_vec();
         let mut names = Vec::new();
-        while let Some((key, bytes)) = self
-            .range_raw(Table::Data, &from, &end)?
-            .next()
-            .transpose()?
-        {
+        while let Some((key, bytes)) = self.range_raw(Table::Data, &from, &end)?.next().transpose()? {
             let (name, own) = group(&row(key, bytes)?);
             names.push(name);
             from = keys::after_prefix(own.as_bytes());
@@ -313,17 +268,8 @@ impl Tx<'_> {
             None => None,
         };
         let (version, created_at) = match existing {
-            Some((old, created_at)) => (
-                DataVersion {
-                    version: old.version + 1,
-                    ..old
-                },
-                created_at,
-            ),
-            None => (
-                self.new_data_version(session, plugin, namespace)?,
-                now.to_owned(),
-            ),
+            Some((old, created_at)) => (DataVersion { version: old.version + 1, ..old }, created_at),
+            None => (self.new_data_version(session, plugin, namespace)?, now.to_owned()),
         };
         let names = [plugin.as_str(), namespace, key];
         let mut record = RecordWriter::new(text.len() + 96)
@@ -334,9 +280,7 @@ impl Tx<'_> {
         record = if full.is_exact() {
             record.number(0)
         } else {
-            names
-                .iter()
-                .fold(record.number(1), |record, name| record.text(name))
+            names.iter().fold(record.number(1), |record, name| record.text(name))
         };
         self.put_raw(Table::Data, full, record.tail(text))?;
         Ok(version)
@@ -358,10 +302,7 @@ impl Tx<'_> {
             });
         }
         let created_seq = self.count_up(Table::Counters, of_session(session).text("data"))?;
-        Ok(DataVersion {
-            version: 1,
-            created_seq,
-        })
+        Ok(DataVersion { version: 1, created_seq })
     }
 
     /// Deletes a record; answers whether it was there.

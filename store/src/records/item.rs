@@ -33,11 +33,7 @@ fn parse(bytes: &[u8]) -> Result<ItemRow, StoreError> {
     let mut reader = RecordReader::new(Table::Items, bytes)?;
     let created_seq = reader.number()?;
     let id = reader.text()?.to_owned();
-    Ok(ItemRow {
-        id,
-        created_seq,
-        record: reader.json()?,
-    })
+    Ok(ItemRow { id, created_seq, record: reader.json()? })
 }
 
 impl Reader<'_> {
@@ -45,16 +41,9 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn get_item(
-        &self,
-        session: &SessionId,
-        kind: &str,
-        id: &str,
-    ) -> Result<Option<Json>, StoreError> {
+    pub fn get_item(&self, session: &SessionId, kind: &str, id: &str) -> Result<Option<Json>, StoreError> {
         let bytes = self.get_raw(Table::Items, prefix(session, kind).text(id).as_bytes())?;
-        bytes
-            .map(|bytes| parse(bytes).map(|row| row.record))
-            .transpose()
+        bytes.map(|bytes| parse(bytes).map(|row| row.record)).transpose()
     }
 
     /// All items of a kind in creation order. Reads the whole kind and sorts.
@@ -63,9 +52,7 @@ impl Reader<'_> {
     /// `store-corrupt`, `store-io`.
     pub fn list_items(&self, session: &SessionId, kind: &str) -> Result<Vec<ItemRow>, StoreError> {
         let rows = self.prefix_raw(Table::Items, &prefix(session, kind))?;
-        let mut rows = rows
-            .map(|row| parse(row?.1))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut rows = rows.map(|row| parse(row?.1)).collect::<Result<Vec<_>, _>>()?;
         rows.sort_by_key(|row| row.created_seq);
         Ok(rows)
     }
@@ -74,11 +61,7 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn get_trigger(
-        &self,
-        session: &SessionId,
-        runtime: &RuntimeId,
-    ) -> Result<Option<Json>, StoreError> {
+    pub fn get_trigger(&self, session: &SessionId, runtime: &RuntimeId) -> Result<Option<Json>, StoreError> {
         self.get_item(session, TRIGGER, runtime.as_str())
     }
 
@@ -94,11 +77,7 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn get_setup(
-        &self,
-        session: &SessionId,
-        runtime: &RuntimeId,
-    ) -> Result<Option<Json>, StoreError> {
+    pub fn get_setup(&self, session: &SessionId, runtime: &RuntimeId) -> Result<Option<Json>, StoreError> {
         self.get_item(session, SETUP, runtime.as_str())
     }
 
@@ -116,28 +95,15 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// `store-value-too-large`, `store-transaction-too-large`, `store-corrupt`.
-    pub fn put_item(
-        &mut self,
-        session: &SessionId,
-        kind: &str,
-        id: &str,
-        record: &Json,
-    ) -> Result<(), StoreError> {
+    pub fn put_item(&mut self, session: &SessionId, kind: &str, id: &str, record: &Json) -> Result<(), StoreError> {
         let key = prefix(session, kind).text(id);
-        let existing = self
-            .read()
-            .get_raw(Table::Items, key.as_bytes())?
-            .map(parse)
-            .transpose()?;
+        let existing = self.read().get_raw(Table::Items, key.as_bytes())?.map(parse).transpose()?;
         let created_seq = match existing {
             Some(row) => row.created_seq,
             None => self.count_up(Table::Counters, Key::of(session.as_str()).text("items"))?,
         };
         let text = record.text().as_bytes();
-        let bytes = RecordWriter::new(text.len() + id.len() + 12)
-            .number(created_seq)
-            .text(id)
-            .tail(text);
+        let bytes = RecordWriter::new(text.len() + id.len() + 12).number(created_seq).text(id).tail(text);
         self.put_raw(Table::Items, key, bytes)
     }
 
@@ -145,12 +111,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// `store-io`.
-    pub fn delete_item(
-        &mut self,
-        session: &SessionId,
-        kind: &str,
-        id: &str,
-    ) -> Result<bool, StoreError> {
+    pub fn delete_item(&mut self, session: &SessionId, kind: &str, id: &str) -> Result<bool, StoreError> {
         self.delete_raw(Table::Items, prefix(session, kind).text(id).as_bytes())
     }
 
@@ -158,12 +119,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// As [`Tx::put_item`].
-    pub fn put_trigger(
-        &mut self,
-        session: &SessionId,
-        runtime: &RuntimeId,
-        record: &Json,
-    ) -> Result<(), StoreError> {
+    pub fn put_trigger(&mut self, session: &SessionId, runtime: &RuntimeId, record: &Json) -> Result<(), StoreError> {
         self.put_item(session, TRIGGER, runtime.as_str(), record)
     }
 
@@ -171,12 +127,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// As [`Tx::put_item`].
-    pub fn put_setup(
-        &mut self,
-        session: &SessionId,
-        runtime: &RuntimeId,
-        record: &Json,
-    ) -> Result<(), StoreError> {
+    pub fn put_setup(&mut self, session: &SessionId, runtime: &RuntimeId, record: &Json) -> Result<(), StoreError> {
         self.put_item(session, SETUP, runtime.as_str(), record)
     }
 }

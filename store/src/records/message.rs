@@ -34,10 +34,7 @@ fn rows(rows: Rows<'_>, limit: usize) -> Result<Vec<MessageRow>, StoreError> {
             let mut parts = Parts::of(key);
             let order = parts.text().and_then(|_| parts.number());
             let order = order.ok_or_else(|| corrupt(Table::Messages, "unreadable key"))?;
-            Ok(MessageRow {
-                order,
-                message: RecordReader::new(Table::Messages, bytes)?.json()?,
-            })
+            Ok(MessageRow { order, message: RecordReader::new(Table::Messages, bytes)?.json()? })
         })
         .collect()
 }
@@ -49,9 +46,7 @@ impl Reader<'_> {
     /// `store-corrupt`, `store-io`.
     pub fn get_message(&self, session: &SessionId, order: u64) -> Result<Option<Json>, StoreError> {
         let bytes = self.get_raw(Table::Messages, prefix(session).number(order).as_bytes())?;
-        bytes
-            .map(|bytes| RecordReader::new(Table::Messages, bytes)?.json())
-            .transpose()
+        bytes.map(|bytes| RecordReader::new(Table::Messages, bytes)?.json()).transpose()
     }
 
     /// The first `limit` messages with an order in `range`, oldest first.
@@ -91,11 +86,7 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// `store-value-too-large`, `store-transaction-too-large`.
-    pub fn append_message(
-        &mut self,
-        session: &SessionId,
-        message: &Json,
-    ) -> Result<u64, StoreError> {
+    pub fn append_message(&mut self, session: &SessionId, message: &Json) -> Result<u64, StoreError> {
         let order = self.count_up(Table::Counters, prefix(session).text("messages"))?;
         self.write_message(session, order, message)?;
         Ok(order)
@@ -105,17 +96,8 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// As [`Tx::append_message`].
-    pub fn replace_message(
-        &mut self,
-        session: &SessionId,
-        order: u64,
-        message: &Json,
-    ) -> Result<bool, StoreError> {
-        if self
-            .read()
-            .get_raw(Table::Messages, prefix(session).number(order).as_bytes())?
-            .is_none()
-        {
+    pub fn replace_message(&mut self, session: &SessionId, order: u64, message: &Json) -> Result<bool, StoreError> {
+        if self.read().get_raw(Table::Messages, prefix(session).number(order).as_bytes())?.is_none() {
             return Ok(false);
         }
         self.write_message(session, order, message)?;
@@ -130,17 +112,8 @@ impl Tx<'_> {
         self.delete_raw(Table::Messages, prefix(session).number(order).as_bytes())
     }
 
-    fn write_message(
-        &mut self,
-        session: &SessionId,
-        order: u64,
-        message: &Json,
-    ) -> Result<(), StoreError> {
+    fn write_message(&mut self, session: &SessionId, order: u64, message: &Json) -> Result<(), StoreError> {
         let text = message.text().as_bytes();
-        self.put_raw(
-            Table::Messages,
-            prefix(session).number(order),
-            RecordWriter::new(text.len()).tail(text),
-        )
+        self.put_raw(Table::Messages, prefix(session).number(order), RecordWriter::new(text.len()).tail(text))
     }
 }

@@ -22,9 +22,7 @@ impl Reader<'_> {
     /// `store-corrupt`, `store-io`.
     pub fn get_meta(&self, name: &str) -> Result<Option<Json>, StoreError> {
         let bytes = self.get_raw(Table::Meta, key(name).as_bytes())?;
-        bytes
-            .map(|bytes| RecordReader::new(Table::Meta, bytes)?.json())
-            .transpose()
+        bytes.map(|bytes| RecordReader::new(Table::Meta, bytes)?.json()).transpose()
     }
 
     /// The names that values are kept under, in text order. Names too long for a key are left out.
@@ -50,11 +48,7 @@ impl Tx<'_> {
     /// `store-value-too-large`, `store-transaction-too-large`.
     pub fn put_meta(&mut self, name: &str, value: &Json) -> Result<(), StoreError> {
         let text = value.text().as_bytes();
-        self.put_raw(
-            Table::Meta,
-            key(name),
-            RecordWriter::new(text.len()).tail(text),
-        )
+        self.put_raw(Table::Meta, key(name), RecordWriter::new(text.len()).tail(text))
     }
 
     /// Deletes a named value; answers whether it was there.

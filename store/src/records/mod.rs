@@ -27,10 +27,7 @@ fn numbered(prefix: &Key, range: impl RangeBounds<u64>) -> (Vec<u8>, Vec<u8>) {
     };
     let key = |number: Option<u64>| number.map(|number| prefix.clone().number(number).into_bytes());
     let end = prefix.after_prefix();
-    (
-        key(from).unwrap_or_else(|| end.clone()),
-        key(to).unwrap_or(end),
-    )
+    (key(from).unwrap_or_else(|| end.clone()), key(to).unwrap_or(end))
 }
 
 fn page(limit: usize) -> usize {

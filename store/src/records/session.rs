@@ -30,11 +30,7 @@ fn parse(bytes: &[u8]) -> Result<SessionRow, StoreError> {
     let mut reader = RecordReader::new(Table::Sessions, bytes)?;
     let created_seq = reader.number()?;
     let id = SessionId::from(reader.text()?);
-    Ok(SessionRow {
-        id,
-        created_seq,
-        record: reader.json()?,
-    })
+    Ok(SessionRow { id, created_seq, record: reader.json()? })
 }
 
 impl Reader<'_> {
@@ -44,9 +40,7 @@ impl Reader<'_> {
     /// `store-corrupt`, `store-io`.
     pub fn get_session(&self, session: &SessionId) -> Result<Option<Json>, StoreError> {
         let bytes = self.get_raw(Table::Sessions, key(session).as_bytes())?;
-        bytes
-            .map(|bytes| parse(bytes).map(|row| row.record))
-            .transpose()
+        bytes.map(|bytes| parse(bytes).map(|row| row.record)).transpose()
     }
 
     /// Does the session exist? Cheaper than reading it.
@@ -54,9 +48,7 @@ impl Reader<'_> {
     /// # Errors
     /// `store-io`.
     pub fn has_session(&self, session: &SessionId) -> Result<bool, StoreError> {
-        Ok(self
-            .get_raw(Table::Sessions, key(session).as_bytes())?
-            .is_some())
+        Ok(self.get_raw(Table::Sessions, key(session).as_bytes())?.is_some())
     }
 
     /// All sessions in creation order. Reads every session record and sorts.
@@ -65,9 +57,7 @@ impl Reader<'_> {
     /// `store-corrupt`, `store-io`.
     pub fn list_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         let rows = self.range_raw(Table::Sessions, &[0], &[0xFF])?;
-        let mut rows = rows
-            .map(|row| parse(row?.1))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut rows = rows.map(|row| parse(row?.1)).collect::<Result<Vec<_>, _>>()?;
         rows.sort_by_key(|row| row.created_seq);
         Ok(rows)
     }
@@ -80,11 +70,7 @@ impl Tx<'_> {
     /// `store-value-too-large`, `store-transaction-too-large`, `store-corrupt`.
     pub fn put_session(&mut self, session: &SessionId, record: &Json) -> Result<(), StoreError> {
         let key = key(session);
-        let existing = self
-            .read()
-            .get_raw(Table::Sessions, key.as_bytes())?
-            .map(parse)
-            .transpose()?;
+        let existing = self.read().get_raw(Table::Sessions, key.as_bytes())?.map(parse).transpose()?;
         let created_seq = match existing {
             Some(row) => row.created_seq,
             None => self.count_up(Table::Meta, Key::of("store").text("sessions"))?,

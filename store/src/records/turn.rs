@@ -36,11 +36,7 @@ fn id_key(session: &SessionId, turn: &TurnId) -> Key {
 fn parse(number: u64, bytes: &[u8]) -> Result<TurnRow, StoreError> {
     let mut reader = RecordReader::new(Table::Turns, bytes)?;
     let id = TurnId::from(reader.text()?);
-    Ok(TurnRow {
-        number,
-        id,
-        document: reader.json()?,
-    })
+    Ok(TurnRow { number, id, document: reader.json()? })
 }
 
 fn rows(rows: Rows<'_>, limit: usize) -> Result<Vec<TurnRow>, StoreError> {
@@ -49,10 +45,7 @@ fn rows(rows: Rows<'_>, limit: usize) -> Result<Vec<TurnRow>, StoreError> {
             let (key, bytes) = row?;
             let mut parts = Parts::of(key);
             let number = parts.text().and_then(|_| parts.number());
-            parse(
-                number.ok_or_else(|| corrupt(Table::Turns, "unreadable key"))?,
-                bytes,
-            )
+            parse(number.ok_or_else(|| corrupt(Table::Turns, "unreadable key"))?, bytes)
         })
         .collect()
 }
@@ -62,11 +55,7 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn get_turn(
-        &self,
-        session: &SessionId,
-        turn: &TurnId,
-    ) -> Result<Option<TurnRow>, StoreError> {
+    pub fn get_turn(&self, session: &SessionId, turn: &TurnId) -> Result<Option<TurnRow>, StoreError> {
         match self.turn_number(session, turn)? {
             Some(number) => self.get_turn_by_number(session, number),
             None => Ok(None),
@@ -77,11 +66,7 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn get_turn_by_number(
-        &self,
-        session: &SessionId,
-        number: u64,
-    ) -> Result<Option<TurnRow>, StoreError> {
+    pub fn get_turn_by_number(&self, session: &SessionId, number: u64) -> Result<Option<TurnRow>, StoreError> {
         let bytes = self.get_raw(Table::Turns, prefix(session).number(number).as_bytes())?;
         bytes.map(|bytes| parse(number, bytes)).transpose()
     }
@@ -90,15 +75,9 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// `store-corrupt`, `store-io`.
-    pub fn turn_number(
-        &self,
-        session: &SessionId,
-        turn: &TurnId,
-    ) -> Result<Option<u64>, StoreError> {
+    pub fn turn_number(&self, session: &SessionId, turn: &TurnId) -> Result<Option<u64>, StoreError> {
         let bytes = self.get_raw(Table::TurnIds, id_key(session, turn).as_bytes())?;
-        bytes
-            .map(|bytes| codec::number(Table::TurnIds, bytes))
-            .transpose()
+        bytes.map(|bytes| codec::number(Table::TurnIds, bytes)).transpose()
     }
 
     /// The first `limit` turns with a number in `range`, oldest first. At most [`crate::limits::MAX_PAGE_ROWS`].
@@ -137,29 +116,18 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// `store-value-too-large`, `store-transaction-too-large`, `store-corrupt`.
-    pub fn put_turn(
-        &mut self,
-        session: &SessionId,
-        turn: &TurnId,
-        document: &Json,
-    ) -> Result<u64, StoreError> {
+    pub fn put_turn(&mut self, session: &SessionId, turn: &TurnId, document: &Json) -> Result<u64, StoreError> {
         let existing = self.read().turn_number(session, turn)?;
         let number = match existing {
             Some(number) => number,
             None => {
                 let number = self.count_up(Table::Counters, prefix(session).text("turns"))?;
-                self.put_raw(
-                    Table::TurnIds,
-                    id_key(session, turn),
-                    number.to_be_bytes().to_vec(),
-                )?;
+                self.put_raw(Table::TurnIds, id_key(session, turn), number.to_be_bytes().to_vec())?;
                 number
             }
         };
         let text = document.text().as_bytes();
-        let bytes = RecordWriter::new(text.len() + turn.as_str().len() + 4)
-            .text(turn.as_str())
-            .tail(text);
+        let bytes = RecordWriter::new(text.len() + turn.as_str().len() + 4).text(turn.as_str()).tail(text);
         self.put_raw(Table::Turns, prefix(session).number(number), bytes)?;
         Ok(number)
     }

@@ -8,18 +8,12 @@ use tempfile::TempDir;
 /// A store on a temporary folder, which must outlive it.
 pub fn store() -> (Store, TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    (
-        Store::open(dir.path(), StoreOptions::no_sync()).unwrap(),
-        dir,
-    )
+    (Store::open(dir.path(), StoreOptions::no_sync()).unwrap(), dir)
 }
 
 /// A map so small that a few hundred kilobytes fill it.
 pub fn tiny() -> StoreOptions {
-    StoreOptions {
-        map_size: covel_store::limits::MIN_MAP_BYTES,
-        ..StoreOptions::no_sync()
-    }
+    StoreOptions { map_size: covel_store::limits::MIN_MAP_BYTES, ..StoreOptions::no_sync() }
 }
 
 pub fn session(id: &str) -> SessionId {

@@ -38,10 +38,7 @@ impl Endpoint {
         if text.contains('\\') {
             return Err(Malformed("must have no backslash"));
         }
-        let uri: Uri = text
-            .trim()
-            .parse()
-            .map_err(|_| Malformed("is not a web address"))?;
+        let uri: Uri = text.trim().parse().map_err(|_| Malformed("is not a web address"))?;
         let secure = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -54,18 +51,11 @@ impl Endpoint {
         if uri.query().is_some() {
             return Err(Malformed("must have no query"));
         }
-        let host = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_ascii_lowercase();
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         if host.is_empty() {
             return Err(Malformed("names no host"));
         }
-        let loopback = host == "localhost"
-            || host
-                .parse::<IpAddr>()
-                .is_ok_and(|address| address.is_loopback());
+        let loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         if !secure && !loopback {
             return Err(Insecure);
         }
@@ -112,19 +102,13 @@ mod tests {
     #[test]
     fn addresses_are_told_apart() {
         for (text, whole) in [
-            (
-                "https://API.example.com/v1/",
-                "https://api.example.com/v1/x",
-            ),
+            ("https://API.example.com/v1/", "https://api.example.com/v1/x"),
             ("https://example.com:8443", "https://example.com:8443/x"),
             ("http://localhost:11434/v1", "http://localhost:11434/v1/x"),
             ("http://127.9.0.1/", "http://127.9.0.1/x"),
             ("http://[::1]:80/a//", "http://[::1]:80/a/x"),
         ] {
-            assert_eq!(
-                Endpoint::parse(text).map(|endpoint| endpoint.at("/x")),
-                Ok(whole.to_owned())
-            );
+            assert_eq!(Endpoint::parse(text).map(|endpoint| endpoint.at("/x")), Ok(whole.to_owned()));
         }
         for text in [
             "http://example.com",
@@ -134,11 +118,7 @@ mod tests {
             "http://localhost.evil.com",
             "http://[::ffff:7f00:1]",
         ] {
-            assert_eq!(
-                Endpoint::parse(text),
-                Err(EndpointProblem::Insecure),
-                "{text}"
-            );
+            assert_eq!(Endpoint::parse(text), Err(EndpointProblem::Insecure), "{text}");
         }
         for text in [
             "",
@@ -154,10 +134,7 @@ mod tests {
             "javascript:alert(1)",
             "https://exämple.com",
         ] {
-            assert!(
-                matches!(Endpoint::parse(text), Err(EndpointProblem::Malformed(_))),
-                "{text}"
-            );
+            assert!(matches!(Endpoint::parse(text), Err(EndpointProblem::Malformed(_))), "{text}");
         }
     }
 }

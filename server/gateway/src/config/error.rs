@@ -55,9 +55,7 @@ pub enum ConfigError {
         reason: String,
     },
     /// Something outside `[covel.<slot>]`.
-    #[error(
-        "llm.toml line {line}: unknown table or key `{name}`; a slot is a table `[covel.<name>]`"
-    )]
+    #[error("llm.toml line {line}: unknown table or key `{name}`; a slot is a table `[covel.<name>]`")]
     UnknownTable {
         /// Line, from 1.
         line: u32,
@@ -76,9 +74,7 @@ pub enum ConfigError {
         limit: usize,
     },
     /// A slot name that is empty, too long or not printable.
-    #[error(
-        "llm.toml line {line}: a slot name is 1 to {limit} printable characters without spaces"
-    )]
+    #[error("llm.toml line {line}: a slot name is 1 to {limit} printable characters without spaces")]
     BadSlotName {
         /// Line, from 1.
         line: u32,
@@ -126,9 +122,7 @@ pub enum ConfigError {
         expected: String,
     },
     /// A provider that is not built in, without its address.
-    #[error(
-        "{at}: provider `{provider}` is not built in, so `baseUrl` is needed; built in are {known}"
-    )]
+    #[error("{at}: provider `{provider}` is not built in, so `baseUrl` is needed; built in are {known}")]
     UnknownProvider {
         /// Where.
         at: At,
@@ -138,9 +132,7 @@ pub enum ConfigError {
         known: String,
     },
     /// A protocol that is neither built in nor named like a plugin's.
-    #[error(
-        "{at}: protocol `{protocol}` is neither built in ({known}) nor of the form `<pluginId>/<wireId>`"
-    )]
+    #[error("{at}: protocol `{protocol}` is neither built in ({known}) nor of the form `<pluginId>/<wireId>`")]
     UnknownProtocol {
         /// Where.
         at: At,
@@ -158,9 +150,7 @@ pub enum ConfigError {
         problem: &'static str,
     },
     /// `http:` to another machine.
-    #[error(
-        "{at}: `baseUrl` must start with https:// unless it names this machine (localhost, 127.0.0.1, [::1])"
-    )]
+    #[error("{at}: `baseUrl` must start with https:// unless it names this machine (localhost, 127.0.0.1, [::1])")]
     InsecureUrl {
         /// Where.
         at: At,
@@ -190,9 +180,7 @@ pub enum ConfigError {
         field: String,
     },
     /// `${..._API_KEY}`: it would put a key where it is shown.
-    #[error(
-        "{at}: `{field}` must not hold the key {variable}; keys are read by the gateway itself"
-    )]
+    #[error("{at}: `{field}` must not hold the key {variable}; keys are read by the gateway itself")]
     SecretInterpolation {
         /// Where.
         at: At,
@@ -210,9 +198,7 @@ pub enum ConfigError {
         target: String,
     },
     /// `fallback` names a slot of another kind.
-    #[error(
-        "{at}: `fallback` names `{target}`, whose tag is `{found}`; a fallback has the slot's own tag `{wanted}`"
-    )]
+    #[error("{at}: `fallback` names `{target}`, whose tag is `{found}`; a fallback has the slot's own tag `{wanted}`")]
     FallbackTag {
         /// Where.
         at: At,
@@ -234,9 +220,7 @@ pub enum ConfigError {
         variable: String,
     },
     /// The key cannot be sent in an HTTP header.
-    #[error(
-        "{at}: the environment variable {variable} holds no usable key (visible ASCII, at most {limit} bytes)"
-    )]
+    #[error("{at}: the environment variable {variable} holds no usable key (visible ASCII, at most {limit} bytes)")]
     BadKey {
         /// Where.
         at: At,
@@ -312,10 +296,7 @@ impl ConfigError {
     /// The line of the file, when the error has one.
     pub fn line(&self) -> Option<u32> {
         match self {
-            Self::Unreadable { .. }
-            | Self::TooLarge { .. }
-            | Self::NoSlots
-            | Self::NoSlotFor { .. } => None,
+            Self::Unreadable { .. } | Self::TooLarge { .. } | Self::NoSlots | Self::NoSlotFor { .. } => None,
             Self::NotUtf8 { line }
             | Self::Syntax { line, .. }
             | Self::UnknownTable { line, .. }

@@ -35,9 +35,7 @@ pub struct Surroundings<'a> {
 
 impl std::fmt::Debug for Surroundings<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings")
-            .field("loopback_allowed", &self.loopback_allowed)
-            .finish_non_exhaustive()
+        f.debug_struct("Surroundings").field("loopback_allowed", &self.loopback_allowed).finish_non_exhaustive()
     }
 }
 
@@ -223,9 +221,7 @@ impl Slot {
 
     /// Does the model declare this feature, or declare nothing at all?
     pub fn may(&self, feature: Feature) -> bool {
-        self.features
-            .as_ref()
-            .is_none_or(|features| features.contains(&feature))
+        self.features.as_ref().is_none_or(|features| features.contains(&feature))
     }
 
     /// Limits with the defaults filled in: an undeclared window counts as 262,144; the automatic output budget is
@@ -233,14 +229,9 @@ impl Slot {
     /// only lower the budget (MOD-4).
     pub fn token_limits(&self, call: Option<u32>) -> TokenLimits {
         let context_window = self.context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW);
-        let slot = self
-            .max_output_tokens
-            .unwrap_or_else(|| DEFAULT_OUTPUT_TOKENS.min(context_window / 2));
+        let slot = self.max_output_tokens.unwrap_or_else(|| DEFAULT_OUTPUT_TOKENS.min(context_window / 2));
         let max_output_tokens = call.map_or(slot, |call| call.min(slot)).max(1);
-        TokenLimits {
-            context_window,
-            max_output_tokens,
-        }
+        TokenLimits { context_window, max_output_tokens }
     }
 }
 
@@ -264,15 +255,11 @@ impl LlmConfig {
     /// # Errors
     /// As [`Self::parse`], and [`ConfigError::Unreadable`].
     pub fn load(path: &Path, surroundings: &Surroundings<'_>) -> Result<Self, ConfigError> {
-        let unreadable = |error: std::io::Error| ConfigError::Unreadable {
-            path: path.into(),
-            reason: error.to_string(),
-        };
+        let unreadable =
+            |error: std::io::Error| ConfigError::Unreadable { path: path.into(), reason: error.to_string() };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut text = Vec::new();
-        file.take(MAX_CONFIG_BYTES as u64 + 1)
-            .read_to_end(&mut text)
-            .map_err(unreadable)?;
+        file.take(MAX_CONFIG_BYTES as u64 + 1).read_to_end(&mut text).map_err(unreadable)?;
         Self::parse(&text, surroundings)
     }
 
@@ -302,19 +289,14 @@ impl LlmConfig {
     pub fn resolve(&self, name: &str, tag: Tag) -> Result<&Slot, ConfigError> {
         match self.slots.iter().find(|slot| slot.name() == name) {
             Some(slot) if slot.tag == tag => Ok(slot),
-            Some(slot) => Err(ConfigError::WrongTag {
-                at: slot.at.clone(),
-                found: slot.tag.word(),
-                wanted: tag.word(),
-            }),
+            Some(slot) => {
+                Err(ConfigError::WrongTag { at: slot.at.clone(), found: slot.tag.word(), wanted: tag.word() })
+            }
             None => self
                 .slots
                 .iter()
                 .find(|slot| slot.tag == tag)
-                .ok_or_else(|| ConfigError::NoSlotFor {
-                    name: name.chars().take(64).collect(),
-                    tag: tag.word(),
-                }),
+                .ok_or_else(|| ConfigError::NoSlotFor { name: name.chars().take(64).collect(), tag: tag.word() }),
         }
     }
 
@@ -322,9 +304,7 @@ impl LlmConfig {
     pub fn chain<'a>(&'a self, first: &'a Slot) -> Vec<&'a Slot> {
         let mut chain = vec![first];
         let mut next = first.fallback.as_deref();
-        while let Some(slot) =
-            next.and_then(|name| self.slots.iter().find(|slot| slot.name() == name))
-        {
+        while let Some(slot) = next.and_then(|name| self.slots.iter().find(|slot| slot.name() == name)) {
             if chain.iter().any(|seen| seen.name() == slot.name()) {
                 break;
             }
@@ -336,10 +316,7 @@ impl LlmConfig {
 
     /// Why slots cannot be used although the file is right: keys not set, protocols not spoken.
     pub fn problems(&self) -> Vec<ConfigError> {
-        self.slots
-            .iter()
-            .filter_map(|slot| slot.ready().err())
-            .collect()
+        self.slots.iter().filter_map(|slot| slot.ready().err()).collect()
     }
 
     /// Every key, for redaction.

@@ -66,11 +66,7 @@ pub struct ProviderOptions {
 impl ProviderOptions {
     /// Reads the namespace of the protocol, then that of the provider over it. Other namespaces belong to other
     /// targets and are not looked at.
-    pub(super) fn read(
-        field: &Field<'_>,
-        protocol: &str,
-        provider: &str,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn read(field: &Field<'_>, protocol: &str, provider: &str) -> Result<Self, ConfigError> {
         let mut namespaces = field.object()?;
         let mut options = Self::default();
         for name in [protocol, provider] {
@@ -83,12 +79,7 @@ impl ProviderOptions {
         Ok(options)
     }
 
-    fn merge(
-        &mut self,
-        field: &Field<'_>,
-        namespace: &str,
-        values: Map<String, Value>,
-    ) -> Result<(), ConfigError> {
+    fn merge(&mut self, field: &Field<'_>, namespace: &str, values: Map<String, Value>) -> Result<(), ConfigError> {
         for (name, value) in values {
             let bad = |expected: &str| ConfigError::BadValue {
                 at: field.at.clone(),

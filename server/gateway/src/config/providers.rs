@@ -27,31 +27,20 @@ pub const PROTOCOLS: [&str; 8] = [
 ];
 
 const fn chat(id: &'static str, base_url: &'static str) -> Provider {
-    Provider {
-        id,
-        base_url,
-        protocol: DEFAULT_PROTOCOL,
-    }
+    Provider { id, base_url, protocol: DEFAULT_PROTOCOL }
 }
 
 /// Built-in providers.
 pub const PROVIDERS: [Provider; 22] = [
     chat("openai", "https://api.openai.com/v1"),
-    Provider {
-        id: "anthropic",
-        base_url: "https://api.anthropic.com",
-        protocol: "anthropic-messages-v1",
-    },
+    Provider { id: "anthropic", base_url: "https://api.anthropic.com", protocol: "anthropic-messages-v1" },
     Provider {
         id: "google",
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         protocol: "google-generative-ai-v1",
     },
     chat("deepseek", "https://api.deepseek.com"),
-    chat(
-        "dashscope",
-        "https://dashscope.aliyuncs.com/compatible-mode/v1",
-    ),
+    chat("dashscope", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
     chat("xai", "https://api.x.ai/v1"),
     chat("mistral", "https://api.mistral.ai/v1"),
     chat("groq", "https://api.groq.com/openai/v1"),
@@ -63,11 +52,7 @@ pub const PROVIDERS: [Provider; 22] = [
     chat("volcengine", "https://ark.cn-beijing.volces.com/api/v3"),
     chat("openrouter", "https://openrouter.ai/api/v1"),
     chat("vercel", "https://ai-gateway.vercel.sh/v1"),
-    Provider {
-        id: "typesafe",
-        base_url: "https://api.typesafe.ai/v1",
-        protocol: "typesafe-systemone-v1",
-    },
+    Provider { id: "typesafe", base_url: "https://api.typesafe.ai/v1", protocol: "typesafe-systemone-v1" },
     chat("ollama", "http://localhost:11434/v1"),
     chat("lmstudio", "http://localhost:1234/v1"),
     chat("llamacpp", "http://localhost:8080/v1"),
@@ -84,13 +69,7 @@ pub fn provider(id: &str) -> Option<&'static Provider> {
 pub fn key_variable(provider: &str) -> String {
     let name: String = provider
         .chars()
-        .map(|character| {
-            if character.is_ascii_alphanumeric() {
-                character.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
+        .map(|character| if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' })
         .collect();
     format!("{name}_API_KEY")
 }

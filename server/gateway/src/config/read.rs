@@ -6,8 +6,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::value::{Field, Lines, in_file_order, list};
 use super::{
-    At, ConfigError, EmbeddingFormat, Endpoint, EndpointProblem, Feature, Key, LlmConfig, Modality,
-    Pricing, ProviderOptions, ReasoningEffort, Slot, Surroundings, Tag, providers,
+    At, ConfigError, EmbeddingFormat, Endpoint, EndpointProblem, Feature, Key, LlmConfig, Modality, Pricing,
+    ProviderOptions, ReasoningEffort, Slot, Surroundings, Tag, providers,
 };
 use crate::limits::{MAX_CONFIG_BYTES, MAX_KEY_BYTES, MAX_NAME_CHARS, MAX_SLOTS};
 use crate::secret::Secret;
@@ -33,21 +33,16 @@ const SLOT_FIELDS: [&str; 16] = [
 
 pub(super) fn read(text: &[u8], surroundings: &Surroundings<'_>) -> Result<LlmConfig, ConfigError> {
     if text.len() > MAX_CONFIG_BYTES {
-        return Err(ConfigError::TooLarge {
-            limit: MAX_CONFIG_BYTES,
-        });
+        return Err(ConfigError::TooLarge { limit: MAX_CONFIG_BYTES });
     }
     let lines = Lines::new(text);
-    let text = std::str::from_utf8(text).map_err(|error| ConfigError::NotUtf8 {
-        line: lines.line(error.valid_up_to()),
-    })?;
+    let text =
+        std::str::from_utf8(text).map_err(|error| ConfigError::NotUtf8 { line: lines.line(error.valid_up_to()) })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = Lines::new(text.as_bytes());
     let document = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start).min(text.len());
-        let column = text
-            .get(lines.line_start(offset)..offset)
-            .map_or(0, |before| before.chars().count());
+        let column = text.get(lines.line_start(offset)..offset).map_or(0, |before| before.chars().count());
         // The parser's own display quotes the line, which may hold a secret; its message does not.
         ConfigError::Syntax {
             line: lines.line(offset),
@@ -62,45 +57,22 @@ pub(super) fn read(text: &[u8], surroundings: &Surroundings<'_>) -> Result<LlmCo
         let table = match value.get_ref() {
             DeValue::Table(table) if key.get_ref() == "covel" => table,
             _ => {
-                return Err(ConfigError::UnknownTable {
-                    line,
-                    name: shorten(key.get_ref()),
-                });
+                return Err(ConfigError::UnknownTable { line, name: shorten(key.get_ref()) });
             }
         };
         for (name, value) in in_file_order(table) {
             let line = lines.line(name.span().start);
             let DeValue::Table(fields) = value.get_ref() else {
-                return Err(ConfigError::UnknownTable {
-                    line,
-                    name: shorten(&format!("covel.{}", name.get_ref())),
-                });
+                return Err(ConfigError::UnknownTable { line, name: shorten(&format!("covel.{}", name.get_ref())) });
             };
             if !is_name(name.get_ref()) {
-                return Err(ConfigError::BadSlotName {
-                    line,
-                    limit: MAX_NAME_CHARS,
-                });
+                return Err(ConfigError::BadSlotName { line, limit: MAX_NAME_CHARS });
             }
             if slots.len() == MAX_SLOTS {
-                return Err(ConfigError::TooManySlots {
-                    line,
-                    limit: MAX_SLOTS,
-                });
+                return Err(ConfigError::TooManySlots { line, limit: MAX_SLOTS });
             }
-            let at = At {
-                slot: name.get_ref().to_string(),
-                line,
-            };
-            slots.push(
-                SlotReader {
-                    at,
-                    lines: &lines,
-                    surroundings,
-                    fields,
-                }
-                .read()?,
-            );
+            let at = At { slot: name.get_ref().to_string(), line };
+            slots.push(SlotReader { at, lines: &lines, surroundings, fields }.read()?);
         }
     }
     if slots.is_empty() {
@@ -115,10 +87,8 @@ fn check_fallbacks(config: &LlmConfig) -> Result<(), ConfigError> {
     for slot in &config.slots {
         let Some(name) = &slot.fallback else { continue };
         let target = config.slots.iter().find(|other| other.name() == name);
-        let target = target.ok_or_else(|| ConfigError::UnknownFallback {
-            at: slot.at.clone(),
-            target: shorten(name),
-        })?;
+        let target =
+            target.ok_or_else(|| ConfigError::UnknownFallback { at: slot.at.clone(), target: shorten(name) })?;
         if target.tag != slot.tag {
             return Err(ConfigError::FallbackTag {
                 at: slot.at.clone(),
@@ -151,22 +121,13 @@ impl<'a> SlotReader<'a> {
         }
         let take = |name: &str| fields.get(name);
         let need = |name: &'static str| {
-            fields.get(name).ok_or_else(|| ConfigError::MissingField {
-                at: self.at.clone(),
-                field: name,
-            })
+            fields.get(name).ok_or_else(|| ConfigError::MissingField { at: self.at.clone(), field: name })
         };
 
         let provider_field = need("provider")?;
         let provider = provider_field.text()?;
-        if !is_name(&provider)
-            || !provider
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        {
-            return Err(provider_field.bad(format!(
-                "1 to {MAX_NAME_CHARS} letters, digits, `-`, `_` or `.`"
-            )));
+        if !is_name(&provider) || !provider.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            return Err(provider_field.bad(format!("1 to {MAX_NAME_CHARS} letters, digits, `-`, `_` or `.`")));
         }
         let known = providers::provider(&provider);
         let model = need("model")?.text()?;
@@ -183,10 +144,7 @@ impl<'a> SlotReader<'a> {
             }
         };
         let endpoint = Endpoint::parse(&url).map_err(|problem| match problem {
-            EndpointProblem::Malformed(problem) => ConfigError::BadUrl {
-                at: url_at.clone(),
-                problem,
-            },
+            EndpointProblem::Malformed(problem) => ConfigError::BadUrl { at: url_at.clone(), problem },
             EndpointProblem::Insecure => ConfigError::InsecureUrl { at: url_at.clone() },
         })?;
         if endpoint.is_loopback() && !self.surroundings.loopback_allowed {
@@ -205,25 +163,18 @@ impl<'a> SlotReader<'a> {
                 }
                 protocol
             }
-            None => known
-                .map_or(providers::DEFAULT_PROTOCOL, |known| known.protocol)
-                .to_owned(),
+            None => known.map_or(providers::DEFAULT_PROTOCOL, |known| known.protocol).to_owned(),
         };
 
-        let input = take("input")
-            .map(|field| field.words(Modality::ALL, Modality::word))
-            .transpose()?;
-        let output = take("output")
-            .map(|field| field.words(Modality::ALL, Modality::word))
-            .transpose()?;
+        let input = take("input").map(|field| field.words(Modality::ALL, Modality::word)).transpose()?;
+        let output = take("output").map(|field| field.words(Modality::ALL, Modality::word)).transpose()?;
         let tag = match take("tag") {
             Some(field) => field.word(Tag::ALL, Tag::word)?,
             None => infer_tag(output.as_deref()),
         };
         let context_window = take("contextWindow").map(Field::tokens).transpose()?;
         let max_output_tokens = take("maxOutputTokens").map(Field::tokens).transpose()?;
-        if let (Some(field), Some(window), Some(output)) =
-            (take("maxOutputTokens"), context_window, max_output_tokens)
+        if let (Some(field), Some(window), Some(output)) = (take("maxOutputTokens"), context_window, max_output_tokens)
             && output >= window
         {
             return Err(field.bad(format!("less than the context window of {window} tokens")));
@@ -242,14 +193,10 @@ impl<'a> SlotReader<'a> {
             fallback: take("fallback").map(Field::text).transpose()?,
             input,
             output,
-            features: take("features")
-                .map(|field| field.words(Feature::ALL, Feature::word))
-                .transpose()?,
+            features: take("features").map(|field| field.words(Feature::ALL, Feature::word)).transpose()?,
             context_window,
             max_output_tokens,
-            pricing: take("pricing")
-                .map(|field| self.pricing(field))
-                .transpose()?,
+            pricing: take("pricing").map(|field| self.pricing(field)).transpose()?,
             reasoning_effort: take("reasoningEffort")
                 .map(|field| field.word(ReasoningEffort::ALL, ReasoningEffort::word))
                 .transpose()?,
@@ -257,10 +204,7 @@ impl<'a> SlotReader<'a> {
                 .map(|field| field.word(EmbeddingFormat::ALL, EmbeddingFormat::word))
                 .transpose()?
                 .unwrap_or(EmbeddingFormat::OpenAi),
-            request_metadata: take("providerRequestMetadata")
-                .map(Field::object)
-                .transpose()?
-                .unwrap_or_default(),
+            request_metadata: take("providerRequestMetadata").map(Field::object).transpose()?.unwrap_or_default(),
             options,
             key,
             at: self.at,
@@ -269,28 +213,14 @@ impl<'a> SlotReader<'a> {
     }
 
     fn field(&self, name: &str, offset: usize, value: &'a DeValue<'a>) -> Field<'a> {
-        let at = At {
-            slot: self.at.slot.clone(),
-            line: self.lines.line(offset),
-        };
-        Field {
-            name: shorten(name),
-            at,
-            value,
-            surroundings: self.surroundings,
-        }
+        let at = At { slot: self.at.slot.clone(), line: self.lines.line(offset) };
+        Field { name: shorten(name), at, value, surroundings: self.surroundings }
     }
 
     fn unknown(&self, field: &Field<'_>) -> ConfigError {
         let plain = field.name.to_ascii_lowercase().replace(['-', '_'], "");
-        if ["key", "secret", "token", "password", "authorization"]
-            .iter()
-            .any(|word| plain.ends_with(word))
-        {
-            let provider = self
-                .fields
-                .get("provider")
-                .and_then(|value| value.get_ref().as_str());
+        if ["key", "secret", "token", "password", "authorization"].iter().any(|word| plain.ends_with(word)) {
+            let provider = self.fields.get("provider").and_then(|value| value.get_ref().as_str());
             return ConfigError::SecretInFile {
                 at: field.at.clone(),
                 field: field.name.clone(),
@@ -300,19 +230,12 @@ impl<'a> SlotReader<'a> {
         let accepted = match plain.as_str() {
             "thinking" | "reasoningeffort" => "the reasoning level is `reasoningEffort`".to_owned(),
             "imageapi" => "use `providerRequestMetadata.imageWire`".to_owned(),
-            _ => match SLOT_FIELDS
-                .iter()
-                .find(|known| known.to_ascii_lowercase() == plain)
-            {
+            _ => match SLOT_FIELDS.iter().find(|known| known.to_ascii_lowercase() == plain) {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => format!("a slot has {}", list(SLOT_FIELDS)),
             },
         };
-        ConfigError::UnknownField {
-            at: field.at.clone(),
-            field: field.name.clone(),
-            accepted,
-        }
+        ConfigError::UnknownField { at: field.at.clone(), field: field.name.clone(), accepted }
     }
 
     fn pricing(&self, field: &Field<'a>) -> Result<Pricing, ConfigError> {
@@ -352,13 +275,11 @@ impl<'a> SlotReader<'a> {
     fn key(&self, provider: &str, endpoint: &Endpoint, at: &At) -> Result<Key, ConfigError> {
         let variable = providers::key_variable(provider);
         match (self.surroundings.variable)(&variable).filter(|value| !value.trim().is_empty()) {
-            Some(value) => Secret::new(&value)
-                .map(Key::Set)
-                .ok_or(ConfigError::BadKey {
-                    at: at.clone(),
-                    variable,
-                    limit: MAX_KEY_BYTES,
-                }),
+            Some(value) => Secret::new(&value).map(Key::Set).ok_or(ConfigError::BadKey {
+                at: at.clone(),
+                variable,
+                limit: MAX_KEY_BYTES,
+            }),
             None if endpoint.is_loopback() => Ok(Key::None),
             None => Ok(Key::Missing { variable }),
         }
@@ -386,20 +307,13 @@ fn infer_tag(output: Option<&[Modality]>) -> Tag {
 fn is_name(name: &str) -> bool {
     let length = name.chars().count();
     (1..=MAX_NAME_CHARS).contains(&length)
-        && !name
-            .chars()
-            .any(|character| character.is_control() || character.is_whitespace())
+        && !name.chars().any(|character| character.is_control() || character.is_whitespace())
 }
 
 fn is_wire(protocol: &str) -> bool {
-    protocol
-        .split_once('/')
-        .is_some_and(|(plugin, wire)| is_name(plugin) && is_name(wire) && !wire.contains('/'))
+    protocol.split_once('/').is_some_and(|(plugin, wire)| is_name(plugin) && is_name(wire) && !wire.contains('/'))
 }
 
 fn shorten(text: &str) -> String {
-    text.chars()
-        .filter(|character| !character.is_control())
-        .take(MAX_NAME_CHARS)
-        .collect()
+    text.chars().filter(|character| !character.is_control()).take(MAX_NAME_CHARS).collect()
 }

@@ -14,9 +14,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(text: &[u8]) -> Self {
-        Self {
-            ends: memchr::memchr_iter(b'\n', text).collect(),
-        }
+        Self { ends: memchr::memchr_iter(b'\n', text).collect() }
     }
 
     /// The line of an offset, from 1.
@@ -26,20 +24,14 @@ impl Lines {
 
     /// Where the line of an offset starts.
     pub(super) fn line_start(&self, offset: usize) -> usize {
-        self.ends
-            .partition_point(|end| *end < offset)
-            .checked_sub(1)
-            .map_or(0, |at| self.ends[at] + 1)
+        self.ends.partition_point(|end| *end < offset).checked_sub(1).map_or(0, |at| self.ends[at] + 1)
     }
 }
 
 /// A table's entries in file order: the map itself is ordered by name.
 pub(super) fn in_file_order<'t, 'i>(
     table: &'t DeTable<'i>,
-) -> Vec<(
-    &'t Spanned<std::borrow::Cow<'i, str>>,
-    &'t Spanned<DeValue<'i>>,
-)> {
+) -> Vec<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
@@ -55,11 +47,7 @@ pub(super) struct Field<'a> {
 
 impl Field<'_> {
     pub(super) fn bad(&self, expected: impl Into<String>) -> ConfigError {
-        ConfigError::BadValue {
-            at: self.at.clone(),
-            field: self.name.clone(),
-            expected: expected.into(),
-        }
+        ConfigError::BadValue { at: self.at.clone(), field: self.name.clone(), expected: expected.into() }
     }
 
     /// Text that is not empty, with `${NAME}` replaced.
@@ -68,39 +56,17 @@ impl Field<'_> {
             return Err(self.bad("text"));
         };
         let text = self.interpolate(text)?;
-        if text.trim().is_empty() {
-            Err(self.bad("text that is not empty"))
-        } else {
-            Ok(text)
-        }
+        if text.trim().is_empty() { Err(self.bad("text that is not empty")) } else { Ok(text) }
     }
 
-    pub(super) fn word<T: Copy>(
-        &self,
-        all: &[T],
-        word: fn(T) -> &'static str,
-    ) -> Result<T, ConfigError> {
+    pub(super) fn word<T: Copy>(&self, all: &[T], word: fn(T) -> &'static str) -> Result<T, ConfigError> {
         let text = self.text()?;
         let found = all.iter().copied().find(|value| word(*value) == text);
-        found.ok_or_else(|| {
-            self.bad(format!(
-                "one of {}",
-                list(all.iter().map(|value| word(*value)))
-            ))
-        })
+        found.ok_or_else(|| self.bad(format!("one of {}", list(all.iter().map(|value| word(*value))))))
     }
 
-    pub(super) fn words<T: Copy>(
-        &self,
-        all: &[T],
-        word: fn(T) -> &'static str,
-    ) -> Result<Vec<T>, ConfigError> {
-        let expected = || {
-            self.bad(format!(
-                "a list of {}",
-                list(all.iter().map(|value| word(*value)))
-            ))
-        };
+    pub(super) fn words<T: Copy>(&self, all: &[T], word: fn(T) -> &'static str) -> Result<Vec<T>, ConfigError> {
+        let expected = || self.bad(format!("a list of {}", list(all.iter().map(|value| word(*value)))));
         let DeValue::Array(items) = self.value else {
             return Err(expected());
         };
@@ -109,12 +75,7 @@ impl Field<'_> {
             let DeValue::String(text) = item.get_ref() else {
                 return Err(expected());
             };
-            found.push(
-                all.iter()
-                    .copied()
-                    .find(|value| word(*value) == text.as_ref())
-                    .ok_or_else(expected)?,
-            );
+            found.push(all.iter().copied().find(|value| word(*value) == text.as_ref()).ok_or_else(expected)?);
         }
         Ok(found)
     }
@@ -125,9 +86,7 @@ impl Field<'_> {
             DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        number
-            .filter(|number| *number > 0)
-            .ok_or_else(|| self.bad(format!("a whole number from 1 to {}", u32::MAX)))
+        number.filter(|number| *number > 0).ok_or_else(|| self.bad(format!("a whole number from 1 to {}", u32::MAX)))
     }
 
     /// A price, from 0.
@@ -136,9 +95,7 @@ impl Field<'_> {
             Value::Number(number) => number.as_f64(),
             _ => None,
         };
-        number
-            .filter(|price| price.is_finite() && *price >= 0.0)
-            .ok_or_else(|| self.bad("a number from 0"))
+        number.filter(|price| price.is_finite() && *price >= 0.0).ok_or_else(|| self.bad("a number from 0"))
     }
 
     /// The value as JSON, with `${NAME}` replaced in every text.
@@ -171,12 +128,9 @@ impl Field<'_> {
             DeValue::Datetime(_) => {
                 return Err(self.bad("text, numbers, true, false, lists or tables (no dates)"));
             }
-            DeValue::Array(items) => Value::Array(
-                items
-                    .iter()
-                    .map(|item| self.to_json(item.get_ref()))
-                    .collect::<Result<_, _>>()?,
-            ),
+            DeValue::Array(items) => {
+                Value::Array(items.iter().map(|item| self.to_json(item.get_ref())).collect::<Result<_, _>>()?)
+            }
             DeValue::Table(table) => {
                 let mut map = Map::new();
                 for (key, value) in in_file_order(table) {
@@ -189,10 +143,7 @@ impl Field<'_> {
 
     /// Replaces each `${NAME}`. What a variable holds is not searched again.
     fn interpolate(&self, text: &str) -> Result<String, ConfigError> {
-        let bad = || ConfigError::BadInterpolation {
-            at: self.at.clone(),
-            field: self.name.clone(),
-        };
+        let bad = || ConfigError::BadInterpolation { at: self.at.clone(), field: self.name.clone() };
         let mut out = String::new();
         let mut rest = text;
         while let Some(start) = rest.find("${") {
@@ -209,12 +160,11 @@ impl Field<'_> {
                     variable: name.to_owned(),
                 });
             }
-            let value =
-                (self.surroundings.variable)(name).ok_or_else(|| ConfigError::MissingVariable {
-                    at: self.at.clone(),
-                    field: self.name.clone(),
-                    variable: name.to_owned(),
-                })?;
+            let value = (self.surroundings.variable)(name).ok_or_else(|| ConfigError::MissingVariable {
+                at: self.at.clone(),
+                field: self.name.clone(),
+                variable: name.to_owned(),
+            })?;
             out.push_str(before);
             out.push_str(&value);
             rest = &after[end + 1..];
@@ -231,9 +181,7 @@ impl Field<'_> {
 fn is_variable(name: &str) -> bool {
     name.len() <= MAX_NAME_CHARS
         && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// `a, b, c`.

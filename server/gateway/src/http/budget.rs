@@ -43,14 +43,9 @@ impl Late {
     pub(super) fn fault(self) -> Fault {
         let timeout = |text| Fault::new(ModelErrorKind::Timeout, text);
         match self {
-            Self::FirstToken(wait) => {
-                timeout(format!("no answer began within {} ms", wait.as_millis()))
-            }
+            Self::FirstToken(wait) => timeout(format!("no answer began within {} ms", wait.as_millis())),
             Self::Idle(wait) => timeout(format!("the answer stopped for {} ms", wait.as_millis())),
-            Self::Budget => Fault::new(
-                ModelErrorKind::Budget,
-                "the time for this model call is used up",
-            ),
+            Self::Budget => Fault::new(ModelErrorKind::Budget, "the time for this model call is used up"),
         }
     }
 }
@@ -85,10 +80,7 @@ impl Budget {
         match self.requests.checked_sub(1) {
             Some(left) => self.requests = left,
             None => {
-                let text = format!(
-                    "the {} HTTP requests of this model call are used up",
-                    self.limits.requests
-                );
+                let text = format!("the {} HTTP requests of this model call are used up", self.limits.requests);
                 return Err(Fault::new(ModelErrorKind::Budget, text));
             }
         }
@@ -96,11 +88,7 @@ impl Budget {
     }
 
     /// Takes one retry that starts after `wait`; its number from 0, or `None` when there is none left, or no time.
-    pub(super) fn take_retry(
-        &mut self,
-        wait: impl FnOnce(u32) -> Duration,
-        now: Instant,
-    ) -> Option<Duration> {
+    pub(super) fn take_retry(&mut self, wait: impl FnOnce(u32) -> Duration, now: Instant) -> Option<Duration> {
         let number = self.limits.transport_retries - self.retries;
         let wait = wait(number);
         if self.retries == 0 || self.requests == 0 || now + wait >= self.deadline {
@@ -132,18 +120,11 @@ impl Budget {
 
     /// The end of the budget.
     pub(super) fn end(&self) -> Deadline {
-        Deadline {
-            at: self.deadline,
-            meaning: Late::Budget,
-        }
+        Deadline { at: self.deadline, meaning: Late::Budget }
     }
 
     fn sooner(&self, at: Instant, meaning: Late) -> Deadline {
-        if at <= self.deadline {
-            Deadline { at, meaning }
-        } else {
-            self.end()
-        }
+        if at <= self.deadline { Deadline { at, meaning } } else { self.end() }
     }
 }
 
@@ -152,11 +133,7 @@ mod tests {
     use super::*;
 
     fn budget(first: u64, idle: u64, now: Instant) -> Budget {
-        let request = ModelRequest {
-            first_token_timeout_ms: first,
-            idle_timeout_ms: idle,
-            ..ModelRequest::default()
-        };
+        let request = ModelRequest { first_token_timeout_ms: first, idle_timeout_ms: idle, ..ModelRequest::default() };
         Budget::new(CallLimits::default(), &request, now)
     }
 
@@ -169,10 +146,7 @@ mod tests {
         for _ in 0..8 {
             budget.take_request(now).expect("within the budget");
         }
-        assert_eq!(
-            budget.take_request(now).map_err(|fault| fault.kind),
-            Err(ModelErrorKind::Budget)
-        );
+        assert_eq!(budget.take_request(now).map_err(|fault| fault.kind), Err(ModelErrorKind::Budget));
     }
 
     #[test]
@@ -184,25 +158,15 @@ mod tests {
         assert_eq!(budget.end().at, start + Duration::from_secs(220));
         budget.progress(start + Duration::from_secs(1790));
         assert_eq!(budget.end().at, start + Duration::from_secs(1800));
-        assert!(
-            budget
-                .take_request(start + Duration::from_secs(1800))
-                .is_err()
-        );
+        assert!(budget.take_request(start + Duration::from_secs(1800)).is_err());
     }
 
     #[test]
     fn named_waits_are_kept_and_stretch_the_budget() {
         let start = Instant::now();
         let budget = budget(300_000, 5, start);
-        assert_eq!(
-            budget.first_piece(start).meaning,
-            Late::FirstToken(Duration::from_secs(300))
-        );
-        assert_eq!(
-            budget.next_piece(start).at,
-            start + Duration::from_millis(5)
-        );
+        assert_eq!(budget.first_piece(start).meaning, Late::FirstToken(Duration::from_secs(300)));
+        assert_eq!(budget.next_piece(start).at, start + Duration::from_millis(5));
         let late = start + Duration::from_secs(200);
         assert_eq!(budget.first_piece(late), budget.end());
         let endless = super::tests::budget(u64::MAX, u64::MAX, start);
@@ -215,9 +179,6 @@ mod tests {
         let mut budget = budget(0, 0, start);
         let late = start + Duration::from_secs(119);
         assert_eq!(budget.take_retry(|_| Duration::from_secs(1), late), None);
-        assert_eq!(
-            budget.take_retry(|_| Duration::from_millis(900), late),
-            Some(Duration::from_millis(900))
-        );
+        assert_eq!(budget.take_retry(|_| Duration::from_millis(900), late), Some(Duration::from_millis(900)));
     }
 }

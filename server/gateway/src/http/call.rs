@@ -29,25 +29,15 @@ struct Failure {
 
 impl Failure {
     fn before(fault: Fault) -> Self {
-        Self {
-            fault,
-            started: false,
-            reached: false,
-        }
+        Self { fault, started: false, reached: false }
     }
 
     /// May another slot be tried? After HTTP errors only 429 and 5xx, never after output, refusals or wrong
     /// configuration.
     fn may_fall_back(&self) -> bool {
         use ModelErrorKind::{Overloaded, Quota, RateLimited, Server, Timeout, Unreachable};
-        let kind = matches!(
-            self.fault.kind,
-            Overloaded | Quota | RateLimited | Server | Timeout | Unreachable
-        );
-        let status = self
-            .fault
-            .status
-            .is_none_or(|status| status == 429 || status >= 500);
+        let kind = matches!(self.fault.kind, Overloaded | Quota | RateLimited | Server | Timeout | Unreachable);
+        let status = self.fault.status.is_none_or(|status| status == 429 || status >= 500);
         kind && status && !self.started
     }
 
@@ -69,10 +59,7 @@ pub(super) async fn run(
     let config = |error: crate::config::ConfigError| {
         configured.explain(None, Fault::new(ModelErrorKind::Config, error.to_string()))
     };
-    let first = configured
-        .config
-        .resolve(&request.slot, Tag::Text)
-        .map_err(config)?;
+    let first = configured.config.resolve(&request.slot, Tag::Text).map_err(config)?;
     let mut call = Call {
         budget: Budget::new(shared.limits, &request, Instant::now()),
         shared: &shared,
@@ -105,18 +92,12 @@ impl Call<'_> {
     /// Asks one slot: a stream with retries, then once for a whole reply when the stream gave nothing.
     async fn ask(&mut self, slot: &Slot) -> Result<(), Failure> {
         let protocol = protocol::by_id(&slot.protocol);
-        let protocol = protocol.ok_or_else(|| {
-            Failure::before(Fault::new(
-                ModelErrorKind::Config,
-                "its protocol is not spoken",
-            ))
-        })?;
+        let protocol = protocol
+            .ok_or_else(|| Failure::before(Fault::new(ModelErrorKind::Config, "its protocol is not spoken")))?;
         if !slot.options.ignored.is_empty() {
             tracing::warn!(slot = slot.name(), options = ?slot.options.ignored, "unknown provider options ignored");
         }
-        let wire = protocol
-            .write(slot, self.request, Mode::Stream)
-            .map_err(Failure::before)?;
+        let wire = protocol.write(slot, self.request, Mode::Stream).map_err(Failure::before)?;
         let Err(failure) = self.ask_streaming(slot, protocol, &wire).await else {
             return Ok(());
         };
@@ -124,32 +105,20 @@ impl Call<'_> {
             return Err(failure);
         }
         tracing::warn!(slot = slot.name(), kind = ?failure.fault.kind, "the stream gave nothing, asking for a whole reply");
-        let wire = protocol
-            .write(slot, self.request, Mode::Whole)
-            .map_err(Failure::before)?;
+        let wire = protocol.write(slot, self.request, Mode::Whole).map_err(Failure::before)?;
         match self.ask_once(slot, protocol, &wire, Mode::Whole).await {
             Ok(()) => Ok(()),
             // What went wrong first says more, unless the second try got further or ran out of time.
-            Err((second, _)) if second.started || second.fault.kind == ModelErrorKind::Budget => {
-                Err(second)
-            }
+            Err((second, _)) if second.started || second.fault.kind == ModelErrorKind::Budget => Err(second),
             Err((second, _)) if second.fault.kind == ModelErrorKind::Refused => Err(second),
             Err(_) => Err(failure),
         }
     }
 
-    async fn ask_streaming(
-        &mut self,
-        slot: &Slot,
-        protocol: &dyn Protocol,
-        wire: &WireRequest,
-    ) -> Result<(), Failure> {
+    async fn ask_streaming(&mut self, slot: &Slot, protocol: &dyn Protocol, wire: &WireRequest) -> Result<(), Failure> {
         loop {
-            self.budget
-                .take_request(Instant::now())
-                .map_err(Failure::before)?;
-            let Err((mut failure, retry)) = self.ask_once(slot, protocol, wire, Mode::Stream).await
-            else {
+            self.budget.take_request(Instant::now()).map_err(Failure::before)?;
+            let Err((mut failure, retry)) = self.ask_once(slot, protocol, wire, Mode::Stream).await else {
                 return Ok(());
             };
             let now = Instant::now();
@@ -189,54 +158,27 @@ impl Call<'_> {
     ) -> Result<(), (Failure, Retry)> {
         let never = |failure: Failure| (failure, Retry::Never);
         let queue = self.shared.permits.clone().acquire_owned();
-        let permit = before(self.budget.end(), queue)
-            .await
-            .map_err(|late| never(Failure::before(late.fault())))?;
+        let permit = before(self.budget.end(), queue).await.map_err(|late| never(Failure::before(late.fault())))?;
         if Instant::now() >= self.budget.end().at {
             // The turn came in the very moment in which the time ran out.
             return Err(never(Failure::before(Late::Budget.fault())));
         }
-        let outgoing =
-            outgoing(slot, protocol, wire, mode).map_err(|fault| never(Failure::before(fault)))?;
+        let outgoing = outgoing(slot, protocol, wire, mode).map_err(|fault| never(Failure::before(fault)))?;
         let deadline = match mode {
             Mode::Stream => self.budget.first_piece(Instant::now()),
             Mode::Whole => self.budget.end(),
         };
         let reply = before(deadline, self.shared.transport.send(outgoing)).await;
-        let reply = reply.map_err(|late| {
-            never(Failure {
-                fault: late.fault(),
-                started: false,
-                reached: true,
-            })
-        })?;
+        let reply = reply.map_err(|late| never(Failure { fault: late.fault(), started: false, reached: true }))?;
         let reply = reply.map_err(|error| {
-            let retry = if error.broken_connection {
-                Retry::Backoff
-            } else {
-                Retry::Never
-            };
+            let retry = if error.broken_connection { Retry::Backoff } else { Retry::Never };
             let reached = error.sent;
-            (
-                Failure {
-                    fault: unreachable(error),
-                    started: false,
-                    reached,
-                },
-                retry,
-            )
+            (Failure { fault: unreachable(error), started: false, reached }, retry)
         })?;
         if !reply.status.is_success() {
             let (fault, retry) = self.rejection(reply, deadline).await;
             drop(permit);
-            return Err((
-                Failure {
-                    fault,
-                    started: false,
-                    reached: true,
-                },
-                retry,
-            ));
+            return Err((Failure { fault, started: false, reached: true }, retry));
         }
         let mut reading = Reading {
             budget: &mut self.budget,
@@ -247,114 +189,61 @@ impl Call<'_> {
             started: false,
         };
         let outcome = match (mode, content_kind(&reply.headers)) {
-            (_, ContentKind::Page) => Err(Fault::malformed(
-                "the answer is a web page; is `baseUrl` right?",
-            )),
+            (_, ContentKind::Page) => Err(Fault::malformed("the answer is a web page; is `baseUrl` right?")),
             // Some providers answer a request for a stream with a whole reply, and errors often come that way.
             (Mode::Whole, _) | (_, ContentKind::Json) => reading.whole(reply.body).await,
             (Mode::Stream, ContentKind::Other) => reading.stream(reply.body).await,
         };
         let started = reading.started;
-        outcome.map_err(|fault| {
-            never(Failure {
-                fault,
-                started,
-                reached: true,
-            })
-        })
+        outcome.map_err(|fault| never(Failure { fault, started, reached: true }))
     }
 
     /// Reads a rejection, as much of it as is needed, and drops the rest.
     async fn rejection(&self, reply: HttpReply, deadline: Deadline) -> (Fault, Retry) {
-        let HttpReply {
-            status,
-            headers,
-            mut body,
-        } = reply;
+        let HttpReply { status, headers, mut body } = reply;
         let mut text = Vec::new();
         if !status.is_redirection() {
-            let end = deadline
-                .at
-                .min(Instant::now() + self.shared.limits.error_body);
+            let end = deadline.at.min(Instant::now() + self.shared.limits.error_body);
             while text.len() < MAX_ERROR_BODY_BYTES
                 && let Ok(Some(Ok(piece))) = timeout_at(end, body.next()).await
             {
-                text.extend_from_slice(
-                    &piece[..piece.len().min(MAX_ERROR_BODY_BYTES - text.len())],
-                );
+                text.extend_from_slice(&piece[..piece.len().min(MAX_ERROR_BODY_BYTES - text.len())]);
             }
         }
         let fault = protocol::from_status(status, &text);
         let retry = match fault.kind {
             // Money and refusals do not come back by waiting.
             ModelErrorKind::Quota | ModelErrorKind::Refused => Retry::Never,
-            _ => retry::wanted(
-                status,
-                &headers,
-                (self.shared.now)(),
-                self.shared.limits.demanded_wait,
-            ),
+            _ => retry::wanted(status, &headers, (self.shared.now)(), self.shared.limits.demanded_wait),
         };
         (fault, retry)
     }
 }
 
 /// `work`, unless the deadline comes first.
-pub(super) async fn before<T>(
-    deadline: Deadline,
-    work: impl Future<Output = T>,
-) -> Result<T, Late> {
-    timeout_at(deadline.at, work)
-        .await
-        .map_err(|_| deadline.meaning)
+pub(super) async fn before<T>(deadline: Deadline, work: impl Future<Output = T>) -> Result<T, Late> {
+    timeout_at(deadline.at, work).await.map_err(|_| deadline.meaning)
 }
 
-fn outgoing(
-    slot: &Slot,
-    protocol: &dyn Protocol,
-    wire: &WireRequest,
-    mode: Mode,
-) -> Result<HttpRequest, Fault> {
+fn outgoing(slot: &Slot, protocol: &dyn Protocol, wire: &WireRequest, mode: Mode) -> Result<HttpRequest, Fault> {
     let mut headers = HeaderMap::new();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    let accept = if mode == Mode::Stream {
-        "text/event-stream, application/json"
-    } else {
-        "application/json"
-    };
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let accept = if mode == Mode::Stream { "text/event-stream, application/json" } else { "application/json" };
     headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-    headers.insert(
-        header::USER_AGENT,
-        HeaderValue::from_static(concat!("covel/", env!("CARGO_PKG_VERSION"))),
-    );
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("covel/", env!("CARGO_PKG_VERSION"))));
     if let Key::Set(secret) = &slot.key {
         let key = protocol.key_header(secret);
-        let (name, value) =
-            key.ok_or_else(|| Fault::new(ModelErrorKind::Config, "its key fits no header"))?;
+        let (name, value) = key.ok_or_else(|| Fault::new(ModelErrorKind::Config, "its key fits no header"))?;
         headers.insert(name, value);
     }
-    Ok(HttpRequest {
-        endpoint: slot.endpoint.clone(),
-        path: wire.path.clone(),
-        headers,
-        body: wire.body.clone(),
-    })
+    Ok(HttpRequest { endpoint: slot.endpoint.clone(), path: wire.path.clone(), headers, body: wire.body.clone() })
 }
 
 fn unreachable(error: TransportError) -> Fault {
     if error.not_http {
-        return Fault::new(
-            ModelErrorKind::Server,
-            format!("the answer is not HTTP: {}", error.reason),
-        );
+        return Fault::new(ModelErrorKind::Server, format!("the answer is not HTTP: {}", error.reason));
     }
-    Fault::new(
-        ModelErrorKind::Unreachable,
-        format!("the provider cannot be reached: {}", error.reason),
-    )
+    Fault::new(ModelErrorKind::Unreachable, format!("the provider cannot be reached: {}", error.reason))
 }
 
 enum ContentKind {
@@ -365,16 +254,8 @@ enum ContentKind {
 }
 
 fn content_kind(headers: &HeaderMap) -> ContentKind {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let kind = kind
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
         "application/json" => ContentKind::Json,
         "text/html" | "application/xhtml+xml" => ContentKind::Page,

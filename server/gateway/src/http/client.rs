@@ -100,26 +100,15 @@ fn tls_config(extra_roots: &[Vec<u8>]) -> Result<ClientConfig, TransportError> {
             .add(CertificateDer::from(extra.clone()))
             .map_err(|_| failure("an extra root certificate is not valid"))?;
     }
-    tracing::debug!(
-        added,
-        skipped,
-        unreadable = system.errors.len(),
-        "root certificates read"
-    );
+    tracing::debug!(added, skipped, unreadable = system.errors.len(), "root certificates read");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let versions = versions.map_err(|_| failure("TLS is not available"))?;
     Ok(versions.with_root_certificates(roots).with_no_client_auth())
 }
 
 fn failure(reason: &str) -> TransportError {
-    TransportError {
-        reason: reason.to_owned(),
-        broken_connection: false,
-        not_http: false,
-        sent: false,
-    }
+    TransportError { reason: reason.to_owned(), broken_connection: false, not_http: false, sent: false }
 }
 
 impl Transport for HttpTransport {
@@ -141,15 +130,8 @@ impl Transport for HttpTransport {
             };
             let reply = reply.map_err(|error| classify(&error, !error.is_connect()))?;
             let (head, body) = reply.into_parts();
-            let body = body
-                .into_data_stream()
-                .map(|piece| piece.map_err(|error| classify(&error, true)))
-                .boxed();
-            Ok(HttpReply {
-                status: head.status,
-                headers: head.headers,
-                body,
-            })
+            let body = body.into_data_stream().map(|piece| piece.map_err(|error| classify(&error, true))).boxed();
+            Ok(HttpReply { status: head.status, headers: head.headers, body })
         }
         .boxed()
     }
@@ -167,25 +149,12 @@ fn classify(error: &(dyn Error + 'static), sent: bool) -> TransportError {
             not_http |= error.is_parse();
         }
         if let Some(error) = error.downcast_ref::<io::Error>() {
-            use io::ErrorKind::{
-                BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof,
-            };
-            let kinds = [
-                BrokenPipe,
-                ConnectionAborted,
-                ConnectionRefused,
-                ConnectionReset,
-                UnexpectedEof,
-            ];
+            use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof};
+            let kinds = [BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof];
             broken |= kinds.contains(&error.kind());
         }
         reason = error.to_string();
         cause = error.source();
     }
-    TransportError {
-        reason,
-        broken_connection: broken && !not_http,
-        not_http,
-        sent,
-    }
+    TransportError { reason, broken_connection: broken && !not_http, not_http, sent }
 }

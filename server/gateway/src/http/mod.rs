@@ -88,34 +88,22 @@ impl HttpGateway {
     }
 
     /// A gateway over another transport.
-    pub fn with_transport(
-        config: LlmConfig,
-        options: HttpOptions,
-        transport: Arc<dyn Transport>,
-    ) -> Self {
+    pub fn with_transport(config: LlmConfig, options: HttpOptions, transport: Arc<dyn Transport>) -> Self {
         let shared = Shared {
             configured: RwLock::new(Arc::new(Configured::new(config))),
             transport,
             limits: options.limits,
-            permits: Arc::new(Semaphore::new(
-                options.concurrent.clamp(1, Semaphore::MAX_PERMITS),
-            )),
+            permits: Arc::new(Semaphore::new(options.concurrent.clamp(1, Semaphore::MAX_PERMITS))),
             now: options.now,
             spread: retry::Spread::default(),
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     /// Puts another configuration in place. Calls already started keep theirs.
     pub fn reload(&self, config: LlmConfig) {
         let configured = Arc::new(Configured::new(config));
-        *self
-            .shared
-            .configured
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = configured;
+        *self.shared.configured.write().unwrap_or_else(PoisonError::into_inner) = configured;
     }
 
     /// The slot that would answer a text call for this name.
@@ -125,8 +113,7 @@ impl HttpGateway {
     pub fn resolve(&self, name: &str) -> Result<Slot, ModelError> {
         let configured = self.shared.configured();
         let slot = configured.config.resolve(name, Tag::Text);
-        slot.cloned()
-            .map_err(|error| ModelError::new(ModelErrorKind::Config, error.to_string()))
+        slot.cloned().map_err(|error| ModelError::new(ModelErrorKind::Config, error.to_string()))
     }
 }
 
@@ -139,22 +126,14 @@ impl Configured {
     /// Words a fault for people: which slot and model, one line, bounded, without any key.
     fn explain(&self, slot: Option<&Slot>, fault: Fault) -> ModelError {
         let text = match slot {
-            Some(slot) => format!(
-                "slot `{}` ({}, {}): {}",
-                slot.name(),
-                slot.provider,
-                slot.model,
-                fault.text
-            ),
+            Some(slot) => format!("slot `{}` ({}, {}): {}", slot.name(), slot.provider, slot.model, fault.text),
             None => fault.text,
         };
         ModelError {
             kind: fault.kind,
             message: one_line(&self.redactor.redact(&text)),
             retriable: fault.retriable,
-            provider_code: fault
-                .code
-                .map(|code| one_line(&self.redactor.redact(&code))),
+            provider_code: fault.code.map(|code| one_line(&self.redactor.redact(&code))),
         }
     }
 }
@@ -162,13 +141,9 @@ impl Configured {
 /// Control, direction and line-break characters become spaces; what is too long is cut.
 fn one_line(text: &str) -> String {
     let hidden = |character: char| {
-        character.is_control()
-            || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
-    let text: String = text
-        .chars()
-        .map(|character| if hidden(character) { ' ' } else { character })
-        .collect();
+    let text: String = text.chars().map(|character| if hidden(character) { ' ' } else { character }).collect();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((cut, _)) => format!("{}...", &text[..cut]),
@@ -178,10 +153,7 @@ fn one_line(text: &str) -> String {
 
 impl Shared {
     fn configured(&self) -> Arc<Configured> {
-        self.configured
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.configured.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -190,13 +162,8 @@ impl Gateway for HttpGateway {
         // One piece at a time: a caller that does not read holds the provider back instead of filling memory.
         let (pieces, arrivals) = mpsc::channel(1);
         let call = call::run(self.shared.clone(), request, pieces);
-        CallStream {
-            call: Some(call.boxed()),
-            cancelled: cancel.cancelled_owned().boxed(),
-            arrivals,
-            failure: None,
-        }
-        .boxed()
+        CallStream { call: Some(call.boxed()), cancelled: cancel.cancelled_owned().boxed(), arrivals, failure: None }
+            .boxed()
     }
 
     fn name(&self) -> &str {
@@ -223,10 +190,7 @@ impl Stream for CallStream {
             this.call = None;
             this.arrivals.close();
             while this.arrivals.try_recv().is_ok() {}
-            this.failure = Some(ModelError::new(
-                ModelErrorKind::Cancelled,
-                "the model call was cancelled",
-            ));
+            this.failure = Some(ModelError::new(ModelErrorKind::Cancelled, "the model call was cancelled"));
         }
         if let Some(call) = &mut this.call {
             if let Poll::Ready(Some(event)) = this.arrivals.poll_recv(context) {

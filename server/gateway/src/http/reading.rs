@@ -51,10 +51,7 @@ impl Reading<'_> {
                     Progress::Ended if tail.is_some() => {}
                     Progress::Ended => {
                         let at = Instant::now() + self.tail;
-                        tail = Some(Deadline {
-                            at,
-                            meaning: Late::Budget,
-                        });
+                        tail = Some(Deadline { at, meaning: Late::Budget });
                     }
                     Progress::Closed => break 'reply,
                 }
@@ -63,9 +60,7 @@ impl Reading<'_> {
                 Ok(Some(Ok(bytes))) => {
                     read += bytes.len();
                     if read > MAX_RESPONSE_BYTES {
-                        return Err(Fault::endless(format!(
-                            "the reply is longer than {MAX_RESPONSE_BYTES} bytes"
-                        )));
+                        return Err(Fault::endless(format!("the reply is longer than {MAX_RESPONSE_BYTES} bytes")));
                     }
                     parser.push(&bytes);
                 }
@@ -85,9 +80,7 @@ impl Reading<'_> {
         loop {
             match before(self.deadline, body.next()).await {
                 Ok(Some(Ok(bytes))) if text.len() + bytes.len() > MAX_RESPONSE_BYTES => {
-                    return Err(Fault::endless(format!(
-                        "the reply is longer than {MAX_RESPONSE_BYTES} bytes"
-                    )));
+                    return Err(Fault::endless(format!("the reply is longer than {MAX_RESPONSE_BYTES} bytes")));
                 }
                 Ok(Some(Ok(bytes))) => text.extend_from_slice(&bytes),
                 Ok(Some(Err(error))) => return Err(cut_off(&error)),
@@ -134,12 +127,7 @@ impl Reading<'_> {
         for tool_call in ending.tool_calls {
             self.send(ModelEvent::ToolCall(tool_call)).await;
         }
-        self.send(ModelEvent::Done {
-            finish: ending.finish,
-            usage: ending.usage,
-            model: ending.model,
-        })
-        .await;
+        self.send(ModelEvent::Done { finish: ending.finish, usage: ending.usage, model: ending.model }).await;
     }
 
     async fn send(&self, event: ModelEvent) {

@@ -192,13 +192,7 @@ impl SceneBook {
     /// The first thing found wrong, with the scene or beat it concerns.
     pub fn from_json(world_id: impl Into<String>, material: &Value) -> Result<Self, BookError> {
         let (opening, default, locales) = document::read(material)?;
-        let mut book = Self {
-            world_id: world_id.into(),
-            opening,
-            default,
-            locales,
-            anchors: Vec::new(),
-        };
+        let mut book = Self { world_id: world_id.into(), opening, default, locales, anchors: Vec::new() };
         book.anchors = book.find_anchors()?;
         Ok(book)
     }
@@ -210,27 +204,16 @@ impl SceneBook {
 
     /// Number of scenes and of beats.
     pub fn size(&self) -> (usize, usize) {
-        (
-            self.default.scenes.len(),
-            self.default
-                .scenes
-                .iter()
-                .map(|scene| scene.beats.len())
-                .sum(),
-        )
+        (self.default.scenes.len(), self.default.scenes.iter().map(|scene| scene.beats.len()).sum())
     }
 
     /// The edition for a session language: the exact locale, then the same language and script, then the default.
     pub(super) fn edition(&self, locale: &str) -> &Edition {
         let wanted = locale.to_ascii_lowercase().replace('_', "-");
         // Traditional Chinese readers get the canonical text rather than simplified characters.
-        let traditional = ["zh-hant", "zh-tw", "zh-hk", "zh-mo"]
-            .iter()
-            .any(|tag| wanted.starts_with(tag));
+        let traditional = ["zh-hant", "zh-tw", "zh-hk", "zh-mo"].iter().any(|tag| wanted.starts_with(tag));
         let language = wanted.split('-').next().unwrap_or_default().to_owned();
-        let same = |tag: &str| {
-            !traditional && tag.to_ascii_lowercase().split('-').next() == Some(language.as_str())
-        };
+        let same = |tag: &str| !traditional && tag.to_ascii_lowercase().split('-').next() == Some(language.as_str());
         self.locales
             .iter()
             .find(|(tag, _)| tag.eq_ignore_ascii_case(&wanted))
@@ -240,11 +223,8 @@ impl SceneBook {
 
     /// The beats told in a text, by place of appearance.
     pub(super) fn beats_in(&self, text: &str) -> Vec<(usize, usize)> {
-        let mut found: Vec<_> = self
-            .anchors
-            .iter()
-            .filter_map(|(anchor, beat)| text.rfind(anchor).map(|at| (at, *beat)))
-            .collect();
+        let mut found: Vec<_> =
+            self.anchors.iter().filter_map(|(anchor, beat)| text.rfind(anchor).map(|at| (at, *beat))).collect();
         found.sort();
         found.into_iter().map(|(_, beat)| beat).collect()
     }
@@ -257,51 +237,24 @@ impl SceneBook {
                 for (b, beat) in scene.beats.iter().enumerate() {
                     let known = variants.entry((s, b)).or_default();
                     // A beat without a translation is the same in every edition.
-                    known.extend(
-                        beat.prose
-                            .iter()
-                            .filter(|template| !known.contains(template))
-                            .collect::<Vec<_>>(),
-                    );
+                    known.extend(beat.prose.iter().filter(|template| !known.contains(template)).collect::<Vec<_>>());
                 }
             }
         }
-        let all: Vec<_> = variants
-            .iter()
-            .flat_map(|(beat, list)| list.iter().map(move |one| (*beat, *one)))
-            .collect();
+        let all: Vec<_> = variants.iter().flat_map(|(beat, list)| list.iter().map(move |one| (*beat, *one))).collect();
         limit("beats", all.len(), MAX_VARIANTS, "variants")?;
-        limit(
-            "beats",
-            all.iter().map(|(_, template)| template.len()).sum(),
-            MAX_BOOK_BYTES,
-            "bytes of prose",
-        )?;
+        limit("beats", all.iter().map(|(_, template)| template.len()).sum(), MAX_BOOK_BYTES, "bytes of prose")?;
         let mut anchors = Vec::new();
         for (beat, template) in &all {
             let anchor = template.anchor();
-            let weight: usize = anchor
-                .chars()
-                .map(|c| if words::is_wide(c) { 3 } else { 1 })
-                .sum();
+            let weight: usize = anchor.chars().map(|c| if words::is_wide(c) { 3 } else { 1 }).sum();
             if weight < MIN_ANCHOR_CHARS {
-                let message = format!(
-                    "no run of {MIN_ANCHOR_CHARS} plain characters between slots and quotes"
-                );
-                return Err(BookError::Anchor {
-                    place: self.name_of(*beat),
-                    message,
-                });
+                let message = format!("no run of {MIN_ANCHOR_CHARS} plain characters between slots and quotes");
+                return Err(BookError::Anchor { place: self.name_of(*beat), message });
             }
-            if let Some((other, _)) = all
-                .iter()
-                .find(|(other, text)| other != beat && text.has(anchor))
-            {
+            if let Some((other, _)) = all.iter().find(|(other, text)| other != beat && text.has(anchor)) {
                 let message = format!("its words also appear in {}", self.name_of(*other));
-                return Err(BookError::Anchor {
-                    place: self.name_of(*beat),
-                    message,
-                });
+                return Err(BookError::Anchor { place: self.name_of(*beat), message });
             }
             anchors.push((anchor.to_owned(), *beat));
         }
@@ -320,19 +273,6 @@ pub(super) fn beat_place(scene: &str, beat: &str) -> String {
 }
 
 /// Refuses more than a limit.
-pub(super) fn limit(
-    place: &str,
-    found: usize,
-    limit: usize,
-    what: &'static str,
-) -> Result<(), BookError> {
-    if found > limit {
-        Err(BookError::TooMuch {
-            place: place.into(),
-            limit,
-            what,
-        })
-    } else {
-        Ok(())
-    }
+pub(super) fn limit(place: &str, found: usize, limit: usize, what: &'static str) -> Result<(), BookError> {
+    if found > limit { Err(BookError::TooMuch { place: place.into(), limit, what }) } else { Ok(()) }
 }

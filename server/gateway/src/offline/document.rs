@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{
     book::{
-        Beat, BookError, Edition, Exit, Instruction, MAX_BEATS, MAX_LIST, MAX_LOCALES,
-        MAX_PROSE_BYTES, MAX_SCENES, OWN_SLOTS, Pool, Response, Scene, beat_place, limit,
+        Beat, BookError, Edition, Exit, Instruction, MAX_BEATS, MAX_LIST, MAX_LOCALES, MAX_PROSE_BYTES, MAX_SCENES,
+        OWN_SLOTS, Pool, Response, Scene, beat_place, limit,
     },
     template::Template,
 };
@@ -105,12 +105,8 @@ struct EventDoc {
 }
 
 /// Reads scene material: the index of the opening scene, the canonical edition, and the others by locale.
-pub(super) fn read(
-    material: &Value,
-) -> Result<(usize, Edition, BTreeMap<String, Edition>), BookError> {
-    let editions = Editions::deserialize(material).map_err(|error| BookError::Shape {
-        message: error.to_string(),
-    })?;
+pub(super) fn read(material: &Value) -> Result<(usize, Edition, BTreeMap<String, Edition>), BookError> {
+    let editions = Editions::deserialize(material).map_err(|error| BookError::Shape { message: error.to_string() })?;
     limit("locales", editions.locales.len(), MAX_LOCALES, "languages")?;
     let default = build(&editions.default)?;
     let opening = match &editions.default.opening {
@@ -119,10 +115,7 @@ pub(super) fn read(
             .scenes
             .iter()
             .position(|scene| scene.id == *id)
-            .ok_or_else(|| BookError::UnknownName {
-                place: "opening".into(),
-                name: id.clone(),
-            })?,
+            .ok_or_else(|| BookError::UnknownName { place: "opening".into(), name: id.clone() })?,
     };
     let mut locales = BTreeMap::new();
     for (locale, doc) in &editions.locales {
@@ -134,91 +127,48 @@ pub(super) fn read(
 /// Builds the canonical edition; everything it names must exist in it.
 fn build(doc: &BookDoc) -> Result<Edition, BookError> {
     limit("scenes", doc.scenes.len(), MAX_SCENES, "scenes")?;
-    limit(
-        "scenes",
-        doc.scenes.iter().map(|scene| scene.beats.len()).sum(),
-        MAX_BEATS,
-        "beats",
-    )?;
+    limit("scenes", doc.scenes.iter().map(|scene| scene.beats.len()).sum(), MAX_BEATS, "beats")?;
     let mut names = BTreeMap::new();
     let mut beats = BTreeMap::new();
     for (s, scene) in doc.scenes.iter().enumerate() {
         if scene.id.is_empty() {
-            return Err(BookError::Missing {
-                place: format!("scene {s}"),
-                what: "id",
-            });
+            return Err(BookError::Missing { place: format!("scene {s}"), what: "id" });
         }
         if names.insert(scene.id.as_str(), s).is_some() {
-            return Err(BookError::Duplicate {
-                place: format!("scene {}", scene.id),
-            });
+            return Err(BookError::Duplicate { place: format!("scene {}", scene.id) });
         }
         for (b, beat) in scene.beats.iter().enumerate() {
             if beat.id.is_empty() {
-                return Err(BookError::Missing {
-                    place: format!("scene {}, beat {b}", scene.id),
-                    what: "id",
-                });
+                return Err(BookError::Missing { place: format!("scene {}, beat {b}", scene.id), what: "id" });
             }
-            if beats
-                .insert(format!("{}/{}", scene.id, beat.id), (s, b))
-                .is_some()
-            {
-                return Err(BookError::Duplicate {
-                    place: beat_place(&scene.id, &beat.id),
-                });
+            if beats.insert(format!("{}/{}", scene.id, beat.id), (s, b)).is_some() {
+                return Err(BookError::Duplicate { place: beat_place(&scene.id, &beat.id) });
             }
         }
     }
     if doc.scenes.is_empty() {
-        return Err(BookError::Missing {
-            place: "scenes".into(),
-            what: "a scene",
-        });
+        return Err(BookError::Missing { place: "scenes".into(), what: "a scene" });
     }
     let slots = pools(&doc.slots)?;
     let mut scenes = Vec::new();
     for scene in &doc.scenes {
         let place = format!("scene {}", scene.id);
-        let title = scene.title.clone().ok_or(BookError::Missing {
-            place: place.clone(),
-            what: "title",
-        })?;
+        let title = scene.title.clone().ok_or(BookError::Missing { place: place.clone(), what: "title" })?;
         if scene.opening.is_empty() {
-            return Err(BookError::Missing {
-                place,
-                what: "opening",
-            });
+            return Err(BookError::Missing { place, what: "opening" });
         }
         if scene.beats.is_empty() {
-            return Err(BookError::Missing {
-                place,
-                what: "a beat",
-            });
+            return Err(BookError::Missing { place, what: "a beat" });
         }
         let mut told = Vec::new();
         for beat in &scene.beats {
             let place = beat_place(&scene.id, &beat.id);
             if beat.prose.is_empty() {
-                return Err(BookError::Missing {
-                    place,
-                    what: "prose",
-                });
+                return Err(BookError::Missing { place, what: "prose" });
             }
             let after = beat.after.iter().map(|name| {
-                let full = if name.contains('/') {
-                    name.clone()
-                } else {
-                    format!("{}/{name}", scene.id)
-                };
-                beats
-                    .get(&full)
-                    .copied()
-                    .ok_or_else(|| BookError::UnknownName {
-                        place: place.clone(),
-                        name: full,
-                    })
+                let full = if name.contains('/') { name.clone() } else { format!("{}/{name}", scene.id) };
+                beats.get(&full).copied().ok_or_else(|| BookError::UnknownName { place: place.clone(), name: full })
             });
             told.push(Beat {
                 id: beat.id.clone(),
@@ -231,10 +181,7 @@ fn build(doc: &BookDoc) -> Result<Edition, BookError> {
         let mut exits = Vec::new();
         for exit in &scene.exits {
             let to = names.get(exit.to.as_str()).copied();
-            let to = to.ok_or_else(|| BookError::UnknownName {
-                place: place.clone(),
-                name: exit.to.clone(),
-            })?;
+            let to = to.ok_or_else(|| BookError::UnknownName { place: place.clone(), name: exit.to.clone() })?;
             exits.push(Exit {
                 to,
                 keywords: list(&exit.keywords, &place)?,
@@ -252,16 +199,8 @@ fn build(doc: &BookDoc) -> Result<Edition, BookError> {
             exits,
         });
     }
-    let responses = doc
-        .responses
-        .iter()
-        .map(|response| response_of(response, &slots))
-        .collect::<Result<_, _>>()?;
-    Ok(Edition {
-        slots,
-        responses,
-        scenes,
-    })
+    let responses = doc.responses.iter().map(|response| response_of(response, &slots)).collect::<Result<_, _>>()?;
+    Ok(Edition { slots, responses, scenes })
 }
 
 /// Lays a language over the canonical edition. Texts are replaced, keywords are added, structure cannot change.
@@ -271,10 +210,7 @@ fn translate(default: &Edition, doc: &BookDoc, locale: &str) -> Result<Edition, 
     let slots = edition.slots.clone();
     for response in &doc.responses {
         let translated = response_of(response, &slots)?;
-        let known = edition
-            .responses
-            .iter_mut()
-            .find(|known| known.id == translated.id);
+        let known = edition.responses.iter_mut().find(|known| known.id == translated.id);
         let known = known.ok_or_else(|| unknown(locale, "responses", &response.id))?;
         known.keywords.extend(translated.keywords);
         known.prose = translated.prose;
@@ -315,10 +251,7 @@ fn translate(default: &Edition, doc: &BookDoc, locale: &str) -> Result<Edition, 
 }
 
 fn unknown(locale: &str, place: &str, name: &str) -> BookError {
-    BookError::UnknownName {
-        place: format!("{locale}, {place}"),
-        name: name.into(),
-    }
+    BookError::UnknownName { place: format!("{locale}, {place}"), name: name.into() }
 }
 
 fn replace(
@@ -333,16 +266,10 @@ fn replace(
     Ok(())
 }
 
-fn response_of(
-    response: &ResponseDoc,
-    slots: &BTreeMap<String, Pool>,
-) -> Result<Response, BookError> {
+fn response_of(response: &ResponseDoc, slots: &BTreeMap<String, Pool>) -> Result<Response, BookError> {
     let place = format!("response {}", response.id);
     if response.prose.is_empty() {
-        return Err(BookError::Missing {
-            place,
-            what: "prose",
-        });
+        return Err(BookError::Missing { place, what: "prose" });
     }
     Ok(Response {
         id: response.id.clone(),
@@ -354,19 +281,12 @@ fn response_of(
 
 fn instructions(tools: &[ToolDoc]) -> Vec<Instruction> {
     let object = |value: &Value| {
-        if value.is_null() {
-            Value::Object(serde_json::Map::new())
-        } else {
-            value.clone()
-        }
+        if value.is_null() { Value::Object(serde_json::Map::new()) } else { value.clone() }
     };
     tools
         .iter()
         .map(|tool| match tool {
-            ToolDoc::Call(call) => Instruction {
-                tool: call.tool.clone(),
-                args: object(&call.args),
-            },
+            ToolDoc::Call(call) => Instruction { tool: call.tool.clone(), args: object(&call.args) },
             ToolDoc::Event(event) => Instruction {
                 tool: "emit-event".into(),
                 args: serde_json::json!({ "topic": event.event, "data": object(&event.data) }),
@@ -384,38 +304,19 @@ fn pools(docs: &BTreeMap<String, PoolDoc>) -> Result<BTreeMap<String, Pool>, Boo
             PoolDoc::Held { hold, values } => ((*hold).max(1), values),
         };
         if values.is_empty() {
-            return Err(BookError::Missing {
-                place,
-                what: "a value",
-            });
+            return Err(BookError::Missing { place, what: "a value" });
         }
-        pools.insert(
-            name.clone(),
-            Pool {
-                hold,
-                values: list(values, &place)?,
-            },
-        );
+        pools.insert(name.clone(), Pool { hold, values: list(values, &place)? });
     }
     Ok(pools)
 }
 
-fn templates(
-    texts: &[String],
-    slots: &BTreeMap<String, Pool>,
-    place: &str,
-) -> Result<Vec<Template>, BookError> {
+fn templates(texts: &[String], slots: &BTreeMap<String, Pool>, place: &str) -> Result<Vec<Template>, BookError> {
     let mut templates = Vec::new();
     for text in list(texts, place)? {
         let template = Template::parse(&text, place)?;
-        if let Some(slot) = template
-            .slots()
-            .find(|slot| !OWN_SLOTS.contains(slot) && !slots.contains_key(*slot))
-        {
-            return Err(BookError::UnknownSlot {
-                place: place.into(),
-                slot: slot.into(),
-            });
+        if let Some(slot) = template.slots().find(|slot| !OWN_SLOTS.contains(slot) && !slots.contains_key(*slot)) {
+            return Err(BookError::UnknownSlot { place: place.into(), slot: slot.into() });
         }
         templates.push(template);
     }
@@ -424,11 +325,6 @@ fn templates(
 
 fn list(texts: &[String], place: &str) -> Result<Vec<String>, BookError> {
     limit(place, texts.len(), MAX_LIST, "entries in a list")?;
-    limit(
-        place,
-        texts.iter().map(String::len).max().unwrap_or(0),
-        MAX_PROSE_BYTES,
-        "bytes in one text",
-    )?;
+    limit(place, texts.iter().map(String::len).max().unwrap_or(0), MAX_PROSE_BYTES, "bytes in one text")?;
     Ok(texts.to_vec())
 }

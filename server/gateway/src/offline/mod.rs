@@ -17,15 +17,13 @@ mod words;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use covel_model::{
-    FinishReason, Gateway, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Usage,
-};
+use covel_model::{FinishReason, Gateway, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Usage};
 use futures_util::stream;
 use tokio_util::sync::CancellationToken;
 
 pub use book::{
-    BookError, MAX_BEATS, MAX_BOOK_BYTES, MAX_LIST, MAX_LOCALES, MAX_PROSE_BYTES, MAX_SCENES,
-    MAX_VARIANTS, MIN_ANCHOR_CHARS, OWN_SLOTS, SceneBook,
+    BookError, MAX_BEATS, MAX_BOOK_BYTES, MAX_LIST, MAX_LOCALES, MAX_PROSE_BYTES, MAX_SCENES, MAX_VARIANTS,
+    MIN_ANCHOR_CHARS, OWN_SLOTS, SceneBook,
 };
 
 /// The model name reported with every reply.
@@ -42,20 +40,12 @@ impl OfflineGateway {
     /// A storyteller that knows these worlds. A request for any other world is told from a book of its own that
     /// suits every setting.
     pub fn new(worlds: Vec<Arc<SceneBook>>) -> Self {
-        let books = worlds
-            .into_iter()
-            .map(|book| (book.world_id().to_owned(), book))
-            .collect();
-        Self {
-            books,
-            generic: Arc::new(SceneBook::generic()),
-        }
+        let books = worlds.into_iter().map(|book| (book.world_id().to_owned(), book)).collect();
+        Self { books, generic: Arc::new(SceneBook::generic()) }
     }
 
     fn book(&self, world: Option<&str>) -> &SceneBook {
-        world
-            .and_then(|world| self.books.get(world))
-            .unwrap_or(&self.generic)
+        world.and_then(|world| self.books.get(world)).unwrap_or(&self.generic)
     }
 }
 
@@ -81,8 +71,7 @@ impl Gateway for OfflineGateway {
                 // Lets the reader, and whoever cancels, run between two pieces.
                 tokio::task::yield_now().await;
                 if cancel.is_cancelled() {
-                    let error =
-                        ModelError::new(ModelErrorKind::Cancelled, "the request was cancelled");
+                    let error = ModelError::new(ModelErrorKind::Cancelled, "the request was cancelled");
                     return Some((Err(error), Vec::new().into_iter()));
                 }
                 events.next().map(|event| (Ok(event), events))
@@ -97,11 +86,7 @@ impl Gateway for OfflineGateway {
 
 /// The reply in pieces, within the output budget.
 fn events(reply: agent::Reply, request: &ModelRequest) -> Vec<ModelEvent> {
-    let mut finish = if reply.calls.is_empty() {
-        FinishReason::Stop
-    } else {
-        FinishReason::ToolCalls
-    };
+    let mut finish = if reply.calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
     let budget = request.max_output_tokens.map_or(u64::MAX, u64::from);
     let mut output_tokens = 0;
     let mut events = Vec::new();
@@ -116,26 +101,10 @@ fn events(reply: agent::Reply, request: &ModelRequest) -> Vec<ModelEvent> {
         output_tokens = tokens;
         events.push(ModelEvent::Text(piece));
     }
-    output_tokens += reply
-        .calls
-        .iter()
-        .map(|call| words::tokens(&call.arguments))
-        .sum::<u64>();
+    output_tokens += reply.calls.iter().map(|call| words::tokens(&call.arguments)).sum::<u64>();
     events.extend(reply.calls.into_iter().map(ModelEvent::ToolCall));
-    let read: u64 = request
-        .messages
-        .iter()
-        .map(|message| words::tokens(&message.content))
-        .sum();
-    let usage = Usage {
-        input_tokens: words::tokens(&request.system) + read,
-        output_tokens,
-        cached_input_tokens: 0,
-    };
-    events.push(ModelEvent::Done {
-        finish,
-        usage,
-        model: Some(OFFLINE_MODEL.into()),
-    });
+    let read: u64 = request.messages.iter().map(|message| words::tokens(&message.content)).sum();
+    let usage = Usage { input_tokens: words::tokens(&request.system) + read, output_tokens, cached_input_tokens: 0 };
+    events.push(ModelEvent::Done { finish, usage, model: Some(OFFLINE_MODEL.into()) });
     events
 }

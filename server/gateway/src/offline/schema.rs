@@ -7,18 +7,7 @@ const MAX_DEPTH: usize = 32;
 /// Most values made for one instance.
 const MAX_VALUES: usize = 2_000;
 /// Texts tried for a string with a pattern.
-const PATTERN_TRIES: &[&str] = &[
-    "a",
-    "item",
-    "item-1",
-    "a1",
-    "1",
-    "A",
-    "a@1",
-    "2000-01-01",
-    "#000000",
-    "00:00",
-];
+const PATTERN_TRIES: &[&str] = &["a", "item", "item-1", "a1", "1", "A", "a@1", "2000-01-01", "#000000", "00:00"];
 
 /// Does the instance fit? A schema that is itself broken fits nothing.
 pub(super) fn fits(schema: &Value, instance: &Value) -> bool {
@@ -28,11 +17,7 @@ pub(super) fn fits(schema: &Value, instance: &Value) -> bool {
 /// A minimal instance: constants, enums, defaults and examples as given, only required properties, strings from
 /// `text`. Nothing when none of the instances tried fits.
 pub(super) fn minimal(schema: &Value, text: &str) -> Option<Value> {
-    let mut maker = Maker {
-        root: schema,
-        text,
-        left: MAX_VALUES,
-    };
+    let mut maker = Maker { root: schema, text, left: MAX_VALUES };
     let instance = maker.make(schema, 0)?;
     fits(schema, &instance).then_some(instance)
 }
@@ -59,22 +44,12 @@ impl Maker<'_> {
         if let Some(value) = schema.get("const").or_else(|| schema.get("default")) {
             return Some(value.clone());
         }
-        let first = |key: &str| {
-            schema
-                .get(key)
-                .and_then(Value::as_array)
-                .and_then(|values| values.first())
-        };
+        let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|values| values.first());
         if let Some(value) = first("enum").or_else(|| first("examples")) {
             return Some(value.clone());
         }
         for key in ["anyOf", "oneOf"] {
-            for branch in schema
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-            {
+            for branch in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
                 let joined = join(schema, &[branch], key);
                 if let Some(value) = self.make(&joined, depth + 1)
                     && fits(&self.rooted(&joined), &value)
@@ -112,31 +87,18 @@ impl Maker<'_> {
 
     fn object(&mut self, schema: &Map<String, Value>, depth: usize) -> Option<Value> {
         let empty = Map::new();
-        let properties = schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .unwrap_or(&empty);
+        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
         let mut object = Map::new();
-        for name in schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-        {
-            let property = properties
-                .get(name)
-                .or_else(|| schema.get("additionalProperties").filter(|s| s.is_object()));
+        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            let property =
+                properties.get(name).or_else(|| schema.get("additionalProperties").filter(|s| s.is_object()));
             let value = match property {
                 Some(property) => self.make(property, depth + 1)?,
                 None => Value::Null,
             };
             object.insert(name.into(), value);
         }
-        let least = schema
-            .get("minProperties")
-            .and_then(Value::as_u64)
-            .unwrap_or(0);
+        let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
         for (name, property) in properties {
             if (object.len() as u64) < least && !object.contains_key(name) {
                 object.insert(name.clone(), self.make(property, depth + 1)?);
@@ -147,11 +109,7 @@ impl Maker<'_> {
 
     fn array(&mut self, schema: &Map<String, Value>, depth: usize) -> Option<Value> {
         let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
-        let prefix = schema
-            .get("prefixItems")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let prefix = schema.get("prefixItems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut items = Vec::new();
         for position in 0..usize::try_from(least).ok()?.min(MAX_VALUES) {
             let item = prefix.get(position).or_else(|| schema.get("items"));
@@ -166,23 +124,12 @@ impl Maker<'_> {
     fn string(&self, schema: &Map<String, Value>) -> Option<Value> {
         if schema.contains_key("pattern") || schema.contains_key("format") {
             let whole = Value::Object(schema.clone());
-            let tries = PATTERN_TRIES
-                .iter()
-                .chain(&["2000-01-01T00:00:00Z", "https://example.invalid/"]);
-            return tries
-                .map(|text| Value::from(*text))
-                .find(|value| fits(&whole, value));
+            let tries = PATTERN_TRIES.iter().chain(&["2000-01-01T00:00:00Z", "https://example.invalid/"]);
+            return tries.map(|text| Value::from(*text)).find(|value| fits(&whole, value));
         }
         let least = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
-        let most = schema
-            .get("maxLength")
-            .and_then(Value::as_u64)
-            .unwrap_or(u64::MAX);
-        let mut text: String = self
-            .text
-            .chars()
-            .take(usize::try_from(most).unwrap_or(usize::MAX))
-            .collect();
+        let most = schema.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let mut text: String = self.text.chars().take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
         for _ in text.chars().count() as u64..least.min(MAX_VALUES as u64) {
             text.push('.');
         }
@@ -197,12 +144,8 @@ fn join(schema: &Map<String, Value>, parts: &[&Value], without: &str) -> Value {
     for part in parts.iter().filter_map(|part| part.as_object()) {
         for (key, value) in part {
             match (joined.get_mut(key), value) {
-                (Some(Value::Object(known)), Value::Object(more)) if key == "properties" => {
-                    known.extend(more.clone())
-                }
-                (Some(Value::Array(known)), Value::Array(more)) if key == "required" => {
-                    known.extend(more.clone())
-                }
+                (Some(Value::Object(known)), Value::Object(more)) if key == "properties" => known.extend(more.clone()),
+                (Some(Value::Array(known)), Value::Array(more)) if key == "required" => known.extend(more.clone()),
                 _ => drop(joined.insert(key.clone(), value.clone())),
             }
         }
@@ -225,13 +168,7 @@ fn kind(schema: &Map<String, Value>) -> &str {
             "array"
         } else if any(&["minLength", "maxLength", "pattern", "format"]) {
             "string"
-        } else if any(&[
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "multipleOf",
-        ]) {
+        } else if any(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
             "number"
         } else {
             "null"
@@ -245,33 +182,15 @@ fn number(schema: &Map<String, Value>) -> Option<Value> {
     let integer = kind(schema) == "integer";
     let step = bound("multipleOf").filter(|step| *step > 0.0);
     let margin = step.unwrap_or(if integer { 1.0 } else { 0.5 });
-    let low = [
-        bound("minimum"),
-        bound("exclusiveMinimum").map(|low| low + margin),
-    ]
-    .into_iter()
-    .flatten();
+    let low = [bound("minimum"), bound("exclusiveMinimum").map(|low| low + margin)].into_iter().flatten();
     let low = low.fold(f64::NEG_INFINITY, f64::max);
-    let high = [
-        bound("maximum"),
-        bound("exclusiveMaximum").map(|high| high - margin),
-    ]
-    .into_iter()
-    .flatten();
+    let high = [bound("maximum"), bound("exclusiveMaximum").map(|high| high - margin)].into_iter().flatten();
     let high = high.fold(f64::INFINITY, f64::min);
     let mut value = 0.0_f64.max(low).min(high);
     if let Some(step) = step {
-        value = if low > 0.0 {
-            (value / step).ceil()
-        } else {
-            (value / step).floor()
-        } * step;
+        value = if low > 0.0 { (value / step).ceil() } else { (value / step).floor() } * step;
     } else if integer {
-        value = if low > 0.0 {
-            value.ceil()
-        } else {
-            value.floor()
-        };
+        value = if low > 0.0 { value.ceil() } else { value.floor() };
     }
     // Whole numbers are written without a fraction.
     if value.fract() == 0.0 && value.abs() < 9.0e15 {
@@ -307,10 +226,7 @@ mod tests {
             json!({}),
         ];
         for schema in schemas {
-            assert!(
-                minimal(&schema, "some text of the story").is_some(),
-                "{schema}"
-            );
+            assert!(minimal(&schema, "some text of the story").is_some(), "{schema}");
         }
     }
 

@@ -26,22 +26,12 @@ impl Template {
         let mut rest = text.as_str();
         while let Some(open) = rest.find('{') {
             let Some(length) = rest[open..].find('}') else {
-                return Err(BookError::Template {
-                    place: place.into(),
-                    message: "`{` is never closed".into(),
-                });
+                return Err(BookError::Template { place: place.into(), message: "`{` is never closed".into() });
             };
             let name = &rest[open + 1..open + length];
-            if name.is_empty()
-                || !name
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-            {
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
                 let message = format!("`{{{name}}}` is not a slot name");
-                return Err(BookError::Template {
-                    place: place.into(),
-                    message,
-                });
+                return Err(BookError::Template { place: place.into(), message });
             }
             if open > 0 {
                 parts.push(Part::Text(rest[..open].into()));
@@ -74,34 +64,17 @@ impl Template {
             .flatten()
             .map(str::trim)
             // The first of equally long runs, so that the choice is stable.
-            .fold("", |best, run| {
-                if run.chars().count() > best.chars().count() {
-                    run
-                } else {
-                    best
-                }
-            })
+            .fold("", |best, run| if run.chars().count() > best.chars().count() { run } else { best })
     }
 
     /// Does the literal text contain a run?
     pub(super) fn has(&self, run: &str) -> bool {
-        self.parts
-            .iter()
-            .any(|part| matches!(part, Part::Text(text) if text.contains(run)))
+        self.parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains(run)))
     }
 
     /// Bytes of literal text.
     pub(super) fn len(&self) -> usize {
-        self.parts
-            .iter()
-            .map(|part| {
-                if let Part::Text(text) = part {
-                    text.len()
-                } else {
-                    0
-                }
-            })
-            .sum()
+        self.parts.iter().map(|part| if let Part::Text(text) = part { text.len() } else { 0 }).sum()
     }
 
     /// The text with every slot filled.
@@ -112,10 +85,8 @@ impl Template {
                 Part::Text(literal) => text.push_str(literal),
                 Part::Slot(name) => {
                     let value = slot(name);
-                    let starts_sentence = text.is_empty()
-                        || text.ends_with(". ")
-                        || text.ends_with("! ")
-                        || text.ends_with("? ");
+                    let starts_sentence =
+                        text.is_empty() || text.ends_with(". ") || text.ends_with("! ") || text.ends_with("? ");
                     match value.chars().next() {
                         Some(first) if starts_sentence => {
                             text.extend(first.to_uppercase());
@@ -137,19 +108,9 @@ mod tests {
 
     #[test]
     fn slots_are_filled_once_and_capitalised_at_a_sentence_start() {
-        let template =
-            Template::parse("{weather} comes. {weather}\n  stays, {said}.", "t").unwrap();
-        assert_eq!(
-            template.slots().collect::<Vec<_>>(),
-            ["weather", "weather", "said"]
-        );
-        let text = template.fill(|slot| {
-            if slot == "said" {
-                "{weather}".into()
-            } else {
-                "a fog".into()
-            }
-        });
+        let template = Template::parse("{weather} comes. {weather}\n  stays, {said}.", "t").unwrap();
+        assert_eq!(template.slots().collect::<Vec<_>>(), ["weather", "weather", "said"]);
+        let text = template.fill(|slot| if slot == "said" { "{weather}".into() } else { "a fog".into() });
         assert_eq!(text, "A fog comes. A fog stays, {weather}.");
     }
 
@@ -163,11 +124,7 @@ mod tests {
 
     #[test]
     fn an_anchor_survives_escaping() {
-        let template = Template::parse(
-            "It's {x} and the long run of plain words, \"said\" she.",
-            "t",
-        )
-        .unwrap();
+        let template = Template::parse("It's {x} and the long run of plain words, \"said\" she.", "t").unwrap();
         assert_eq!(template.anchor(), "and the long run of plain words,");
     }
 }

@@ -62,10 +62,7 @@ impl Said {
     pub(super) fn new(message: &str) -> Self {
         let raw = message.to_lowercase();
         let mut words = String::from(" ");
-        for word in raw
-            .split(|c: char| !c.is_alphanumeric() && c != '\'')
-            .filter(|word| !word.is_empty())
-        {
+        for word in raw.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()) {
             words.push_str(word.trim_matches('\''));
             words.push(' ');
         }
@@ -91,10 +88,7 @@ impl Said {
 
     /// How many of the keywords the message names.
     pub(super) fn score(&self, keywords: &[String]) -> usize {
-        keywords
-            .iter()
-            .filter(|keyword| self.names(keyword))
-            .count()
+        keywords.iter().filter(|keyword| self.names(keyword)).count()
     }
 
     /// Does the player want to go somewhere?
@@ -119,10 +113,7 @@ pub(super) fn quote(message: &str) -> String {
         return plain.into();
     }
     let cut: String = plain.chars().take(MAX_QUOTE_CHARS).collect();
-    let at = cut
-        .rfind(' ')
-        .filter(|at| *at > cut.len() / 2)
-        .unwrap_or(cut.len());
+    let at = cut.rfind(' ').filter(|at| *at > cut.len() / 2).unwrap_or(cut.len());
     format!("{}…", cut[..at].trim_end())
 }
 
@@ -200,10 +191,7 @@ mod tests {
         assert_eq!(quote("  open\n\"the\" **door**. "), "open the door");
         assert_eq!(quote("{title} <b>x</b> \u{202e}y"), "title bx/b y");
         let long = quote(&"word ".repeat(100));
-        assert!(
-            long.chars().count() <= MAX_QUOTE_CHARS + 1 && long.ends_with("word…"),
-            "{long}"
-        );
+        assert!(long.chars().count() <= MAX_QUOTE_CHARS + 1 && long.ends_with("word…"), "{long}");
         assert_eq!(quote("\u{0}\n"), "");
         assert!(quote(&"汉".repeat(500)).chars().count() <= MAX_QUOTE_CHARS + 1);
     }
@@ -218,12 +206,8 @@ mod tests {
 
     #[test]
     fn pieces_join_to_the_text() {
-        for text in [
-            "",
-            "one",
-            "One two three four five.\n\nSix seven.",
-            "海雾压得很低，码头上只听见钟声。",
-        ] {
+        for text in ["", "one", "One two three four five.\n\nSix seven.", "海雾压得很低，码头上只听见钟声。"]
+        {
             assert_eq!(pieces(text).concat(), text);
         }
         assert!(pieces("One two three four five six seven.").len() > 1);

@@ -124,12 +124,7 @@ pub(crate) fn digest(parts: &[&[u8]], digits: usize) -> String {
 
 /// A name reported by a provider, fit to be shown.
 pub(crate) fn label(text: &str) -> Option<String> {
-    let text: String = text
-        .trim()
-        .chars()
-        .filter(|character| !character.is_control())
-        .take(MAX_LABEL_CHARS)
-        .collect();
+    let text: String = text.trim().chars().filter(|character| !character.is_control()).take(MAX_LABEL_CHARS).collect();
     (!text.is_empty()).then_some(text)
 }
 
@@ -141,9 +136,7 @@ impl OutputMeter {
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Fault> {
         self.0 = self.0.saturating_add(bytes);
         if self.0 > MAX_OUTPUT_BYTES {
-            return Err(Fault::endless(format!(
-                "the reply is longer than {MAX_OUTPUT_BYTES} bytes"
-            )));
+            return Err(Fault::endless(format!("the reply is longer than {MAX_OUTPUT_BYTES} bytes")));
         }
         Ok(())
     }

@@ -12,18 +12,10 @@ use crate::cli::{
 /// A runtime's full id from what a case calls it.
 pub(super) fn full_id(bench: &Bench<'_>, plugin: &str, name: &str) -> String {
     let packages = bench.loaded.packages();
-    let known = |id: &str| {
-        packages
-            .iter()
-            .flat_map(|package| package.fragment.runtimes.iter())
-            .any(|runtime| runtime.id == id)
-    };
+    let known =
+        |id: &str| packages.iter().flat_map(|package| package.fragment.runtimes.iter()).any(|runtime| runtime.id == id);
     let inside = format!("{plugin}/{name}");
-    if !known(name) && known(&inside) {
-        inside
-    } else {
-        name.to_owned()
-    }
+    if !known(name) && known(&inside) { inside } else { name.to_owned() }
 }
 
 /// Everything that is not as expected, one sentence each.
@@ -36,15 +28,8 @@ pub(super) fn failures(
 ) -> Vec<String> {
     let mut failures = Vec::new();
     let expect = &case.expect;
-    let all = || {
-        turn.setup
-            .iter()
-            .flat_map(|setup| setup.runtimes.iter())
-            .chain(turn.runtimes.iter())
-    };
-    let is = |row: &RuntimeDocument, id: &str| {
-        row.runtime_id == id || row.runtime_id == format!("{plugin}/{id}")
-    };
+    let all = || turn.setup.iter().flat_map(|setup| setup.runtimes.iter()).chain(turn.runtimes.iter());
+    let is = |row: &RuntimeDocument, id: &str| row.runtime_id == id || row.runtime_id == format!("{plugin}/{id}");
 
     for wanted in &expect.runtime_results {
         match all().find(|row| is(row, &wanted.runtime_id)) {
@@ -54,23 +39,16 @@ pub(super) fn failures(
     }
     // A failure nobody expected fails the case; so does a target that was skipped without anyone saying so.
     for row in all().filter(|row| row.status == RuntimeStatus::Failed) {
-        if !expect
-            .runtime_results
-            .iter()
-            .any(|wanted| is(row, &wanted.runtime_id))
-        {
-            failures.push(format!(
-                "runtime {} failed: {}",
-                row.runtime_id,
-                explain(row)
-            ));
+        if !expect.runtime_results.iter().any(|wanted| is(row, &wanted.runtime_id)) {
+            failures.push(format!("runtime {} failed: {}", row.runtime_id, explain(row)));
         }
     }
     if let Some(target) = &case.runtime_id {
         let row = all().find(|row| is(row, target));
-        let named = expect.runtime_results.iter().any(|wanted| {
-            wanted.runtime_id == *target || row.is_some_and(|row| is(row, &wanted.runtime_id))
-        });
+        let named = expect
+            .runtime_results
+            .iter()
+            .any(|wanted| wanted.runtime_id == *target || row.is_some_and(|row| is(row, &wanted.runtime_id)));
         match row {
             None if !named => failures.push(format!("runtime {target} did not run")),
             Some(row) if !named && row.status == RuntimeStatus::Skipped => {
@@ -79,14 +57,9 @@ pub(super) fn failures(
             _ => {}
         }
     }
-    let failure_expected = expect
-        .runtime_results
-        .iter()
-        .any(|wanted| wanted.status.as_deref() == Some("failed"));
+    let failure_expected = expect.runtime_results.iter().any(|wanted| wanted.status.as_deref() == Some("failed"));
     if !turn.committed && !failure_expected {
-        let why = turn.error.as_ref().map_or_else(String::new, |error| {
-            format!(": [{}] {}", error.code, error.message)
-        });
+        let why = turn.error.as_ref().map_or_else(String::new, |error| format!(": [{}] {}", error.code, error.message));
         failures.push(format!("the execution was not committed{why}"));
     }
     for isolated in &turn.isolated {
@@ -115,10 +88,7 @@ pub(super) fn failures(
         failures.push("no background job followed".to_owned());
     }
     if expect.asset_generations.is_some() || case.artifacts.is_some() {
-        failures.push(
-            "this version generates no media, so assetGenerations and artifacts cannot be met"
-                .to_owned(),
-        );
+        failures.push("this version generates no media, so assetGenerations and artifacts cannot be met".to_owned());
     }
     failures
 }
@@ -128,70 +98,38 @@ fn check_runtime(wanted: &ExpectRuntime, row: &RuntimeDocument, failures: &mut V
     if let Some(expected) = &wanted.status
         && expected != status
     {
-        failures.push(format!(
-            "runtime {} is {status} ({}), expected {expected}",
-            row.runtime_id,
-            explain(row)
-        ));
+        failures.push(format!("runtime {} is {status} ({}), expected {expected}", row.runtime_id, explain(row)));
     }
     if let Some(part) = &wanted.error_includes
         && !explain(row).contains(part.as_str())
     {
-        failures.push(format!(
-            "runtime {}: {:?} does not include {part:?}",
-            row.runtime_id,
-            explain(row)
-        ));
+        failures.push(format!("runtime {}: {:?} does not include {part:?}", row.runtime_id, explain(row)));
     }
     if let Some(parts) = &wanted.output {
-        let output = row
-            .output
-            .as_ref()
-            .map_or(Value::Null, |output| output.value().clone());
+        let output = row.output.as_ref().map_or(Value::Null, |output| output.value().clone());
         if !includes(&output, parts) {
-            failures.push(format!(
-                "runtime {}: the output {output} does not include {parts}",
-                row.runtime_id
-            ));
+            failures.push(format!("runtime {}: the output {output} does not include {parts}", row.runtime_id));
         }
     }
 }
 
 fn check_event(wanted: &ExpectEvent, turn: &TurnDocument, failures: &mut Vec<String>) {
     let detail = match wanted {
-        ExpectEvent::Topic(topic) => ExpectEventDetail {
-            topic: topic.clone(),
-            data: None,
-            plugin_id: None,
-        },
+        ExpectEvent::Topic(topic) => ExpectEventDetail { topic: topic.clone(), data: None, plugin_id: None },
         ExpectEvent::Detailed(detail) => detail.clone(),
     };
     let found = turn.events.iter().any(|event| {
         event.topic == detail.topic
-            && detail
-                .plugin_id
-                .as_ref()
-                .is_none_or(|plugin| *plugin == event.plugin_id)
-            && detail
-                .data
-                .as_ref()
-                .is_none_or(|parts| includes(event.data.value(), parts))
+            && detail.plugin_id.as_ref().is_none_or(|plugin| *plugin == event.plugin_id)
+            && detail.data.as_ref().is_none_or(|parts| includes(event.data.value(), parts))
     });
     if !found {
-        let same: Vec<&str> = turn
-            .events
-            .iter()
-            .filter(|event| event.topic == detail.topic)
-            .map(|event| event.data.text())
-            .collect();
+        let same: Vec<&str> =
+            turn.events.iter().filter(|event| event.topic == detail.topic).map(|event| event.data.text()).collect();
         failures.push(if same.is_empty() {
             format!("no event {} was emitted", detail.topic)
         } else {
-            format!(
-                "no event {} is as expected; emitted: {}",
-                detail.topic,
-                same.join(", ")
-            )
+            format!("no event {} is as expected; emitted: {}", detail.topic, same.join(", "))
         });
     }
 }
@@ -201,9 +139,8 @@ fn check_log(wanted: &ExpectLog, logs: &[LogLine], failures: &mut Vec<String>) {
         ExpectLog::Includes(part) => (None, part),
         ExpectLog::Detailed(detail) => (detail.level.as_ref(), &detail.message_includes),
     };
-    let found = logs.iter().any(|line| {
-        line.message.contains(part.as_str()) && level.is_none_or(|level| *level == line.level)
-    });
+    let found =
+        logs.iter().any(|line| line.message.contains(part.as_str()) && level.is_none_or(|level| *level == line.level));
     if !found {
         failures.push(format!("nothing was logged that includes {part:?}"));
     }
@@ -217,42 +154,25 @@ fn check_data(wanted: &ExpectData, data: &[Value], failures: &mut Vec<String>) {
     let candidates: Vec<&Value> = data
         .iter()
         .filter(|row| row["namespace"] == wanted.namespace.as_str())
-        .filter(|row| {
-            wanted
-                .key
-                .as_ref()
-                .is_none_or(|key| row["key"] == key.as_str())
-        })
+        .filter(|row| wanted.key.as_ref().is_none_or(|key| row["key"] == key.as_str()))
         .map(|row| &row["value"])
         .collect();
     let meets = |value: &&&Value| {
-        wanted.status.as_ref().is_none_or(|status| {
-            value
-                .get("status")
-                .is_some_and(|found| found == status.as_str())
-        }) && match (&wanted.field, &wanted.value) {
-            (Some(field), Some(parts)) => {
-                at(value, field).is_some_and(|found| includes(found, parts))
+        wanted.status.as_ref().is_none_or(|status| value.get("status").is_some_and(|found| found == status.as_str()))
+            && match (&wanted.field, &wanted.value) {
+                (Some(field), Some(parts)) => at(value, field).is_some_and(|found| includes(found, parts)),
+                (Some(field), None) => at(value, field).is_some(),
+                (None, Some(parts)) => includes(value, parts),
+                (None, None) => true,
             }
-            (Some(field), None) => at(value, field).is_some(),
-            (None, Some(parts)) => includes(value, parts),
-            (None, None) => true,
-        }
     };
     let found = candidates.iter().find(meets);
     match (found, wanted.absent) {
-        (Some(value), true) => failures.push(format!(
-            "{place} is stored, which it should not be: {value}"
-        )),
-        (None, false) if candidates.is_empty() => {
-            failures.push(format!("nothing is stored at {place}"))
-        }
+        (Some(value), true) => failures.push(format!("{place} is stored, which it should not be: {value}")),
+        (None, false) if candidates.is_empty() => failures.push(format!("nothing is stored at {place}")),
         (None, false) => {
             let texts: Vec<String> = candidates.iter().map(ToString::to_string).collect();
-            failures.push(format!(
-                "{place} is not as expected; stored: {}",
-                texts.join(", ")
-            ));
+            failures.push(format!("{place} is not as expected; stored: {}", texts.join(", ")));
         }
         _ => {}
     }
@@ -270,19 +190,13 @@ fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
 /// Does a value have every part? Objects by field, lists in full, numbers by value.
 fn includes(value: &Value, parts: &Value) -> bool {
     match (value, parts) {
-        (Value::Object(object), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(name, part)| object.get(name).is_some_and(|value| includes(value, part))),
+        (Value::Object(object), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, part)| object.get(name).is_some_and(|value| includes(value, part)))
+        }
         (Value::Array(list), Value::Array(wanted)) => {
-            list.len() == wanted.len()
-                && list
-                    .iter()
-                    .zip(wanted)
-                    .all(|(value, part)| includes(value, part))
+            list.len() == wanted.len() && list.iter().zip(wanted).all(|(value, part)| includes(value, part))
         }
-        (Value::Number(left), Value::Number(right)) => {
-            left == right || left.as_f64() == right.as_f64()
-        }
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
         (value, part) => value == part,
     }
 }
@@ -323,9 +237,8 @@ mod tests {
 
     #[test]
     fn stored_data_is_checked_by_key_status_and_field() {
-        let data = [
-            json!({ "namespace": "quests", "key": "q1", "value": { "status": "open", "steps": { "done": 1 } } }),
-        ];
+        let data =
+            [json!({ "namespace": "quests", "key": "q1", "value": { "status": "open", "steps": { "done": 1 } } })];
         let check = |text: &str| {
             let wanted: ExpectData = serde_json::from_str(text).unwrap();
             let mut failures = Vec::new();
@@ -333,12 +246,7 @@ mod tests {
             failures
         };
         assert!(check(r#"{"namespace": "quests"}"#).is_empty());
-        assert!(
-            check(
-                r#"{"namespace": "quests", "key": "q1", "status": "open", "field": "steps.done"}"#
-            )
-            .is_empty()
-        );
+        assert!(check(r#"{"namespace": "quests", "key": "q1", "status": "open", "field": "steps.done"}"#).is_empty());
         assert!(check(r#"{"namespace": "quests", "field": "steps.done", "value": 1}"#).is_empty());
         assert!(check(r#"{"namespace": "quests", "key": "q2", "absent": true}"#).is_empty());
         for wrong in [

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use covel_exec::{
-    DataFilter, Engine, EngineOptions, ExecError, ExecutionKind, ExecutionRequest, NewSession,
-    ScriptedGateway, ScriptedReply, TurnDocument,
+    DataFilter, Engine, EngineOptions, ExecError, ExecutionKind, ExecutionRequest, NewSession, ScriptedGateway,
+    ScriptedReply, TurnDocument,
 };
 use covel_graph::Json;
 use serde_json::{Value, json};
@@ -19,19 +19,10 @@ use crate::{
 /// Seed of every case, so that its dice fall the same way each time.
 const SEED: &str = "covel-test-runtime";
 
-pub(super) async fn run(
-    bench: &Bench<'_>,
-    case: &Case,
-    logs: &Logs,
-) -> Result<CaseReport, ServerError> {
-    let folder = tempfile::tempdir().map_err(|error| ServerError::Unwritable {
-        path: std::env::temp_dir(),
-        message: error.to_string(),
-    })?;
-    let mut options = EngineOptions::new(
-        folder.path(),
-        Arc::new(ScriptedGateway::new(replies(case)?)),
-    );
+pub(super) async fn run(bench: &Bench<'_>, case: &Case, logs: &Logs) -> Result<CaseReport, ServerError> {
+    let folder = tempfile::tempdir()
+        .map_err(|error| ServerError::Unwritable { path: std::env::temp_dir(), message: error.to_string() })?;
+    let mut options = EngineOptions::new(folder.path(), Arc::new(ScriptedGateway::new(replies(case)?)));
     options.durable = false;
     let engine = Engine::open(options)?;
     logs.keep();
@@ -60,15 +51,8 @@ pub(super) async fn run(
         name: case.name.clone(),
         ok: failures.is_empty(),
         failures,
-        commit_status: if turn.committed {
-            "committed"
-        } else {
-            "failed"
-        },
-        commit_error: turn
-            .error
-            .as_ref()
-            .map(|error| format!("[{}] {}", error.code, error.message)),
+        commit_status: if turn.committed { "committed" } else { "failed" },
+        commit_error: turn.error.as_ref().map(|error| format!("[{}] {}", error.code, error.message)),
         turn: Some(turn),
         plugin_data,
         logs,
@@ -81,29 +65,13 @@ async fn with_engine(
     case: &Case,
 ) -> Result<(TurnDocument, Vec<Value>), ServerError> {
     let companions = case.with_plugins.as_ref().unwrap_or(&bench.companions);
-    let tested = case
-        .plugin_id
-        .clone()
-        .unwrap_or_else(|| bench.plugin_id.clone());
+    let tested = case.plugin_id.clone().unwrap_or_else(|| bench.plugin_id.clone());
     let mut plugins = vec![bench.plugin_id.clone()];
-    plugins.extend(
-        companions
-            .iter()
-            .filter(|id| **id != bench.plugin_id)
-            .cloned(),
-    );
-    let packages = bench
-        .loaded
-        .packages()
-        .into_iter()
-        .filter(|package| plugins.iter().any(|id| id == package.id()));
+    plugins.extend(companions.iter().filter(|id| **id != bench.plugin_id).cloned());
+    let packages = bench.loaded.packages().into_iter().filter(|package| plugins.iter().any(|id| id == package.id()));
     for state in engine.publish(packages.collect()).await {
         if let Some(error) = state.error {
-            return Err(ExecError::Package {
-                plugin: state.plugin_id,
-                message: error,
-            }
-            .into());
+            return Err(ExecError::Package { plugin: state.plugin_id, message: error }.into());
         }
     }
     let session = engine
@@ -119,30 +87,16 @@ async fn with_engine(
     let kind = match &case.runtime_id {
         Some(runtime) => ExecutionKind::Manual {
             runtime_id: check::full_id(bench, &tested, runtime),
-            payload: case
-                .payload
-                .clone()
-                .unwrap_or_else(|| Json::from_value(json!({}))),
+            payload: case.payload.clone().unwrap_or_else(|| Json::from_value(json!({}))),
             message: case.message.clone(),
             ignore_upstreams: case.ignore_upstreams,
         },
-        None => ExecutionKind::Player {
-            message: case.message.clone(),
-        },
+        None => ExecutionKind::Player { message: case.message.clone() },
     };
-    let request = ExecutionRequest {
-        session_id: session.id.clone(),
-        kind,
-        cancel: CancellationToken::new(),
-        request_id: None,
-    };
+    let request =
+        ExecutionRequest { session_id: session.id.clone(), kind, cancel: CancellationToken::new(), request_id: None };
     let turn = engine.execute(request, None).await?;
-    let filter = DataFilter {
-        plugin: Some(tested),
-        namespace: None,
-        key: None,
-        hidden: true,
-    };
+    let filter = DataFilter { plugin: Some(tested), namespace: None, key: None, hidden: true };
     let records = engine.data(&session.id, filter)?;
     let rows = records
         .iter()

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::limits::MAX_TOOL_CALLS;
 use crate::protocol::{
-    Ending, Fault, OutputMeter, Piece, Progress, ReplyReader, ToolNames, WireRequest, digest,
-    from_error_body, label, read_error,
+    Ending, Fault, OutputMeter, Piece, Progress, ReplyReader, ToolNames, WireRequest, digest, from_error_body, label,
+    read_error,
 };
 use crate::sse::SseEvent;
 
@@ -69,9 +69,7 @@ impl ChatReader {
         // One choice is asked for; others are nobody's.
         for choice in choices {
             match choice {
-                Value::Object(choice)
-                    if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 =>
-                {
+                Value::Object(choice) if choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0 => {
                     return Ok(Some(choice));
                 }
                 Value::Object(_) => {}
@@ -81,12 +79,7 @@ impl ChatReader {
         Ok(None)
     }
 
-    fn choice(
-        &mut self,
-        choice: &mut Map<String, Value>,
-        part: &str,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
+    fn choice(&mut self, choice: &mut Map<String, Value>, part: &str, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         match choice.remove(part) {
             None | Some(Value::Null) => {}
             Some(Value::Object(message)) => self.message(message, pieces)?,
@@ -103,15 +96,9 @@ impl ChatReader {
         Ok(())
     }
 
-    fn message(
-        &mut self,
-        mut message: Map<String, Value>,
-        pieces: &mut Vec<Piece>,
-    ) -> Result<(), Fault> {
+    fn message(&mut self, mut message: Map<String, Value>, pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         // Two names for the same field are in use; some providers send both.
-        let reasoning = ["reasoning_content", "reasoning"]
-            .iter()
-            .find_map(|name| message.get(*name)?.as_str());
+        let reasoning = ["reasoning_content", "reasoning"].iter().find_map(|name| message.get(*name)?.as_str());
         if let Some(text) = reasoning {
             self.piece(Piece::Reasoning(text.to_owned()), pieces)?;
         }
@@ -177,15 +164,9 @@ impl ChatReader {
     /// call the same one, start a new call with a new id.
     fn fragment(&mut self, fragment: &Map<String, Value>) -> Result<(), Fault> {
         let index = fragment.get("index").and_then(Value::as_u64);
-        let id = fragment
-            .get("id")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let id = fragment.get("id").and_then(Value::as_str).unwrap_or_default();
         let function = fragment.get("function");
-        let name = function
-            .and_then(|function| function.get("name"))
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = function.and_then(|function| function.get("name")).and_then(Value::as_str).unwrap_or_default();
         let arguments = match function.and_then(|function| function.get("arguments")) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
@@ -199,21 +180,15 @@ impl ChatReader {
             None if id.is_empty() => self.calls.len().checked_sub(1),
             None => self.calls.iter().rposition(|call| call.id == id),
         };
-        let other_call = |call: &PartialCall| {
-            !id.is_empty() && !call.id.is_empty() && call.id != id && !name.is_empty()
-        };
+        let other_call =
+            |call: &PartialCall| !id.is_empty() && !call.id.is_empty() && call.id != id && !name.is_empty();
         let at = match known.filter(|at| !other_call(&self.calls[*at])) {
             Some(at) => at,
             None if self.calls.len() == MAX_TOOL_CALLS => {
-                return Err(Fault::endless(format!(
-                    "the reply makes more than {MAX_TOOL_CALLS} tool calls"
-                )));
+                return Err(Fault::endless(format!("the reply makes more than {MAX_TOOL_CALLS} tool calls")));
             }
             None => {
-                self.calls.push(PartialCall {
-                    index,
-                    ..PartialCall::default()
-                });
+                self.calls.push(PartialCall { index, ..PartialCall::default() });
                 self.calls.len() - 1
             }
         };
@@ -241,26 +216,12 @@ impl ChatReader {
                 return Err(Fault::malformed("a tool call has no name"));
             }
             let id = if call.id.is_empty() || out.iter().any(|other| other.id == call.id) {
-                format!(
-                    "call_{}",
-                    digest(
-                        &[self.id_seed.as_bytes(), position.to_string().as_bytes()],
-                        24
-                    )
-                )
+                format!("call_{}", digest(&[self.id_seed.as_bytes(), position.to_string().as_bytes()], 24))
             } else {
                 call.id
             };
-            let arguments = if call.arguments.trim().is_empty() {
-                "{}".to_owned()
-            } else {
-                call.arguments
-            };
-            out.push(ToolCall {
-                id,
-                name: self.tool_names.meant(&call.name),
-                arguments,
-            });
+            let arguments = if call.arguments.trim().is_empty() { "{}".to_owned() } else { call.arguments };
+            out.push(ToolCall { id, name: self.tool_names.meant(&call.name), arguments });
         }
         Ok(out)
     }
@@ -273,33 +234,24 @@ impl ReplyReader for ChatReader {
             return Ok(Progress::Closed);
         }
         if !data.is_empty() {
-            let document: Value = serde_json::from_str(data).map_err(|error| {
-                Fault::malformed(format!("an event of the stream is not JSON ({error})"))
-            })?;
+            let document: Value = serde_json::from_str(data)
+                .map_err(|error| Fault::malformed(format!("an event of the stream is not JSON ({error})")))?;
             if event.name == "error" && read_error(&document).is_none() {
                 let wrapped = serde_json::json!({ "error": document });
-                return Err(read_error(&wrapped).map_or_else(
-                    || Fault::malformed("the provider sent an error event"),
-                    from_error_body,
-                ));
+                return Err(read_error(&wrapped)
+                    .map_or_else(|| Fault::malformed("the provider sent an error event"), from_error_body));
             }
             if let Some(mut choice) = self.envelope(document)? {
                 self.choice(&mut choice, "delta", pieces)?;
             }
         }
-        Ok(if self.finish.is_some() {
-            Progress::Ended
-        } else {
-            Progress::Open
-        })
+        Ok(if self.finish.is_some() { Progress::Ended } else { Progress::Open })
     }
 
     fn whole(&mut self, body: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Fault> {
         let document: Value = serde_json::from_slice(body)
             .map_err(|error| Fault::malformed(format!("the reply is not JSON ({error})")))?;
-        let mut choice = self
-            .envelope(document)?
-            .ok_or_else(|| Fault::malformed("the reply holds no choice"))?;
+        let mut choice = self.envelope(document)?.ok_or_else(|| Fault::malformed("the reply holds no choice"))?;
         if !choice.get("message").is_some_and(Value::is_object) {
             return Err(Fault::malformed("the reply holds no message"));
         }
@@ -311,48 +263,31 @@ impl ReplyReader for ChatReader {
 
     fn end(&mut self) -> Result<Ending, Fault> {
         let Some(word) = self.finish.take() else {
-            return Err(Fault::malformed(
-                "the reply was cut off: it never said how it ended",
-            ));
+            return Err(Fault::malformed("the reply was cut off: it never said how it ended"));
         };
         let mut finish = FinishReason::normalise(&word);
         if finish == FinishReason::ContentFilter || !self.refusal.trim().is_empty() {
-            return Err(Fault {
-                code: label(&word),
-                ..Fault::refused(&self.refusal)
-            });
+            return Err(Fault { code: label(&word), ..Fault::refused(&self.refusal) });
         }
         if finish == FinishReason::Error {
-            return Err(Fault::new(
-                ModelErrorKind::Server,
-                "the provider ended the reply with an error",
-            ));
+            return Err(Fault::new(ModelErrorKind::Server, "the provider ended the reply with an error"));
         }
         let tool_calls = self.tool_calls(finish)?;
         match finish {
             // Several servers say `stop` after tool calls.
             FinishReason::Stop if !tool_calls.is_empty() => finish = FinishReason::ToolCalls,
             FinishReason::ToolCalls if tool_calls.is_empty() => {
-                return Err(Fault::malformed(
-                    "the reply announces tool calls and makes none",
-                ));
+                return Err(Fault::malformed("the reply announces tool calls and makes none"));
             }
             _ => {}
         }
-        Ok(Ending {
-            tool_calls,
-            finish,
-            usage: self.usage,
-            model: self.model.take(),
-        })
+        Ok(Ending { tool_calls, finish, usage: self.usage, model: self.model.take() })
     }
 }
 
 fn read_usage(usage: &Map<String, Value>) -> Usage {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64);
-    let details = usage
-        .get("prompt_tokens_details")
-        .and_then(|details| details.get("cached_tokens"));
+    let details = usage.get("prompt_tokens_details").and_then(|details| details.get("cached_tokens"));
     Usage {
         input_tokens: count("prompt_tokens").unwrap_or(0),
         output_tokens: count("completion_tokens").unwrap_or(0),

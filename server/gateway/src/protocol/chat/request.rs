@@ -38,14 +38,8 @@ pub(super) fn write(slot: &Slot, request: &ModelRequest, mode: Mode) -> Result<W
     if request.response_schema.is_some() && slot.may(Feature::StructuredOutput) {
         body.insert("response_format".into(), json!({"type": "json_object"}));
     }
-    let budget = slot
-        .token_limits(request.max_output_tokens)
-        .max_output_tokens;
-    let budget_field = if is_newer_openai(&slot.model) {
-        "max_completion_tokens"
-    } else {
-        "max_tokens"
-    };
+    let budget = slot.token_limits(request.max_output_tokens).max_output_tokens;
+    let budget_field = if is_newer_openai(&slot.model) { "max_completion_tokens" } else { "max_tokens" };
     body.insert(budget_field.into(), budget.into());
     if mode == Mode::Stream {
         body.insert("stream".into(), true.into());
@@ -57,26 +51,15 @@ pub(super) fn write(slot: &Slot, request: &ModelRequest, mode: Mode) -> Result<W
     reasoning(slot, request, &mut body);
     options(slot, request, &mut body);
 
-    let bytes = serde_json::to_vec(&Value::Object(body)).map_err(|error| {
-        Fault::new(
-            ModelErrorKind::BadRequest,
-            format!("the request cannot be written: {error}"),
-        )
-    })?;
+    let bytes = serde_json::to_vec(&Value::Object(body))
+        .map_err(|error| Fault::new(ModelErrorKind::BadRequest, format!("the request cannot be written: {error}")))?;
     if bytes.len() > MAX_REQUEST_BYTES {
         return Err(Fault::new(
             ModelErrorKind::BadRequest,
-            format!(
-                "the request has {} bytes, more than the limit of {MAX_REQUEST_BYTES}",
-                bytes.len()
-            ),
+            format!("the request has {} bytes, more than the limit of {MAX_REQUEST_BYTES}", bytes.len()),
         ));
     }
-    Ok(WireRequest {
-        path: "/chat/completions".into(),
-        body: bytes.into(),
-        tool_names: ToolNames::new(request),
-    })
+    Ok(WireRequest { path: "/chat/completions".into(), body: bytes.into(), tool_names: ToolNames::new(request) })
 }
 
 fn messages(slot: &Slot, request: &ModelRequest) -> Vec<Value> {
@@ -86,9 +69,7 @@ fn messages(slot: &Slot, request: &ModelRequest) -> Vec<Value> {
         if !system.is_empty() {
             system.push_str("\n\n");
         }
-        system.push_str(
-            "Answer with one JSON value and nothing else. It must fit this JSON Schema:\n",
-        );
+        system.push_str("Answer with one JSON value and nothing else. It must fit this JSON Schema:\n");
         system.push_str(&schema.to_string());
     }
     if !system.is_empty() {
@@ -114,17 +95,11 @@ fn write_message(message: &Message, late_as_user: bool) -> Value {
     let mut out = Map::new();
     out.insert("role".into(), role.into());
     let calls = &message.tool_calls;
-    let content = if message.content.is_empty() && !calls.is_empty() {
-        Value::Null
-    } else {
-        message.content.as_str().into()
-    };
+    let content =
+        if message.content.is_empty() && !calls.is_empty() { Value::Null } else { message.content.as_str().into() };
     out.insert("content".into(), content);
     if message.role == Role::Assistant && !calls.is_empty() {
-        out.insert(
-            "tool_calls".into(),
-            calls.iter().map(write_call).collect::<Vec<_>>().into(),
-        );
+        out.insert("tool_calls".into(), calls.iter().map(write_call).collect::<Vec<_>>().into());
     }
     if let (Role::Tool, Some(id)) = (message.role, &message.tool_call_id) {
         out.insert("tool_call_id".into(), id.as_str().into());
@@ -174,9 +149,7 @@ fn tools(request: &ModelRequest, body: &mut Map<String, Value>) -> Result<(), Fa
             return Err(config("the request demands a tool call but offers no tool"));
         }
         ToolChoice::Named(_) => {
-            return Err(config(
-                "the request demands a call of a tool it does not offer",
-            ));
+            return Err(config("the request demands a call of a tool it does not offer"));
         }
     };
     body.insert("tool_choice".into(), choice);
@@ -194,18 +167,13 @@ fn reasoning(slot: &Slot, request: &ModelRequest, body: &mut Map<String, Value>)
     let effort = if request.reasoning_disabled {
         Some(Disabled)
     } else {
-        slot.reasoning_effort
-            .or(slot.options.reasoning_effort)
-            .filter(|effort| *effort != ProviderDefault)
+        slot.reasoning_effort.or(slot.options.reasoning_effort).filter(|effort| *effort != ProviderDefault)
     };
     let Some(effort) = effort else { return };
     let off = matches!(effort, Off | Disabled);
     match slot.provider.as_str() {
         "deepseek" | "zhipu" | "volcengine" | "moonshot" => {
-            body.insert(
-                "thinking".into(),
-                json!({"type": if off { "disabled" } else { "enabled" }}),
-            );
+            body.insert("thinking".into(), json!({"type": if off { "disabled" } else { "enabled" }}));
             if slot.provider == "deepseek" && !off && effort != Automatic {
                 body.insert("reasoning_effort".into(), effort.word().into());
             }
@@ -231,12 +199,7 @@ fn reasoning(slot: &Slot, request: &ModelRequest, body: &mut Map<String, Value>)
             let level = match model_name(&slot.model) {
                 "gpt-5" | "gpt-5-mini" | "gpt-5-nano" => Some(Minimal.word()),
                 name if name.starts_with("gpt-5") || name.starts_with("gpt-6") => Some(Off.word()),
-                _ if slot
-                    .reasoning_effort
-                    .is_some_and(|effort| matches!(effort, Off | Disabled)) =>
-                {
-                    Some(Off.word())
-                }
+                _ if slot.reasoning_effort.is_some_and(|effort| matches!(effort, Off | Disabled)) => Some(Off.word()),
                 _ => None,
             };
             if let Some(level) = level {
@@ -292,13 +255,7 @@ fn cache_key(slot: &Slot, request: &ModelRequest) -> Option<String> {
     if !wanted || story.session_id.is_empty() || request.response_schema.is_some() {
         return None;
     }
-    Some(format!(
-        "covel-{}",
-        digest(
-            &[story.session_id.as_bytes(), story.runtime_id.as_bytes()],
-            32
-        )
-    ))
+    Some(format!("covel-{}", digest(&[story.session_id.as_bytes(), story.runtime_id.as_bytes()], 32)))
 }
 
 /// `openai/gpt-5-mini` is `gpt-5-mini`.
@@ -309,8 +266,6 @@ fn model_name(model: &str) -> &str {
 /// Models that reject `max_tokens`.
 fn is_newer_openai(model: &str) -> bool {
     let name = model_name(model);
-    let o_series = name
-        .strip_prefix('o')
-        .is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()));
+    let o_series = name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()));
     o_series || name.starts_with("gpt-5") || name.starts_with("gpt-6")
 }
