@@ -59,7 +59,7 @@ impl Engine {
             }
             let loaded = Arc::new(loaded);
             states.push(state_of(&loaded));
-            self.0.packages.write().insert(id, loaded);
+            self.0.replace(loaded);
         }
         states
     }
@@ -88,7 +88,7 @@ impl Engine {
         };
         let mut loaded = LoadedPackage::new(Arc::new(package), self.0.next_epoch());
         loaded.native = Some(Arc::new(native));
-        self.0.packages.write().insert(fragment.plugin_id, Arc::new(loaded));
+        self.0.replace(Arc::new(loaded));
         Ok(())
     }
 
@@ -189,6 +189,15 @@ fn declared(fragment: &Fragment) -> Declared {
 }
 
 impl Inner {
+    /// Makes a publication the current one. Plans of the one before are let go, so that its isolate is freed once
+    /// the executions that pin it have ended. REL-10
+    fn replace(&self, loaded: Arc<LoadedPackage>) {
+        let before = self.packages.write().insert(loaded.id().to_owned(), loaded);
+        if let Some(before) = before {
+            self.plans.lock().retain(|epochs, _| !epochs.contains(&before.epoch));
+        }
+    }
+
     /// Activates the code of a community package that a session approved.
     pub(crate) async fn activate_approved(&self, plugin: &str) -> Result<(), ExecError> {
         let current = self.packages.read().get(plugin).cloned();
@@ -199,7 +208,7 @@ impl Inner {
         let mut loaded = LoadedPackage::new(Arc::clone(&current.package), self.next_epoch());
         activate(self, &mut loaded).await;
         let failed = loaded.error.clone();
-        self.packages.write().insert(plugin.to_owned(), Arc::new(loaded));
+        self.replace(Arc::new(loaded));
         match failed {
             Some(message) => Err(ExecError::Package { plugin: plugin.to_owned(), message }),
             None => Ok(()),
