@@ -39,6 +39,8 @@ pub struct LoadedPackage {
     pub native: Option<Arc<NativePackage>>,
     /// Registered tools by name.
     pub tools: BTreeMap<String, ToolInfo>,
+    /// Defaults of its settings, parsed once.
+    pub setting_defaults: serde_json::Map<String, serde_json::Value>,
     /// Schemas of plugin-data namespaces.
     pub data_schemas: BTreeMap<String, Arc<Validator>>,
     /// Per runtime (fragment order): private output schema and activation payload schema.
@@ -60,6 +62,11 @@ impl LoadedPackage {
         Self {
             epoch,
             plugin_id: PluginId::from(fragment.plugin_id.as_str()),
+            setting_defaults: fragment
+                .settings
+                .iter()
+                .filter_map(|setting| Some((setting.key.clone(), serde_json::from_str(&setting.default).ok()?)))
+                .collect(),
             data_schemas: fragment
                 .data
                 .iter()

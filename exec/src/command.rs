@@ -134,7 +134,7 @@ impl Engine {
             state: Mutex::default(),
         });
         let world = session.world_id.as_deref().and_then(|id| inner.world(id).ok());
-        let settings = resolve_settings(package.fragment(), world.as_deref(), session.settings.get(package.id()));
+        let settings = resolve_settings(&package, world.as_deref(), session.settings.get(package.id()));
         let text = |value: &str| Json::from_value(Value::String(value.to_owned()));
         let context = CallContext {
             fields: vec![
@@ -167,16 +167,8 @@ impl Engine {
         let answer = inner.js.call(request).await;
         let changes = host.close();
         if let Some(events) = events.filter(|_| !changes.is_empty()) {
-            let shown: Vec<Value> = changes
-                .iter()
-                .filter(|change| !change.namespace.starts_with('_'))
-                .map(|change| {
-                    json!({
-                        "namespace": change.namespace, "key": change.key, "value": change.value,
-                        "operation": if change.value.is_some() { "set" } else { "delete" },
-                    })
-                })
-                .collect();
+            let shown: Vec<Value> =
+                changes.iter().filter(|change| !change.namespace.starts_with('_')).map(DataChange::to_event).collect();
             let payload = Json::from_value(json!({"pluginId": command.plugin_id, "changes": shown}));
             // Nobody listening changes nothing.
             let _ = events.send(TurnEvent {

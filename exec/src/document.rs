@@ -107,6 +107,16 @@ pub struct DataChange {
     pub value: Option<Json>,
 }
 
+impl DataChange {
+    /// Its entry in a `plugin-data.changed` event.
+    pub(crate) fn to_event(&self) -> serde_json::Value {
+        serde_json::json!({
+            "namespace": self.namespace, "key": self.key, "value": self.value,
+            "operation": if self.value.is_some() { "set" } else { "delete" },
+        })
+    }
+}
+
 /// One execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

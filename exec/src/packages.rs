@@ -248,16 +248,12 @@ pub(crate) fn check_setting(fragment: &Fragment, key: &str, value: &serde_json::
 
 /// Settings of a package for a session: defaults, then the world's, then the player's. PKG-3
 pub(crate) fn resolve_settings(
-    fragment: &Fragment,
+    package: &LoadedPackage,
     world: Option<&covel_graph::world::World>,
     player: Option<&BTreeMap<String, covel_graph::Json>>,
 ) -> covel_graph::Json {
-    let mut settings = serde_json::Map::new();
-    for setting in &fragment.settings {
-        if let Ok(value) = serde_json::from_str(&setting.default) {
-            settings.insert(setting.key.clone(), value);
-        }
-    }
+    let fragment = package.fragment();
+    let mut settings = package.setting_defaults.clone();
     let known = |key: &str| fragment.settings.iter().any(|setting| setting.key == key);
     let from_world = world.and_then(|world| world.plugin_settings.get(fragment.plugin_id.as_str()));
     for (key, value) in from_world.into_iter().flatten().filter(|(key, _)| known(key)) {

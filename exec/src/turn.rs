@@ -349,7 +349,7 @@ impl Inner {
         let settings = plan
             .packages
             .iter()
-            .map(|package| resolve_settings(package.fragment(), world.as_deref(), session.settings.get(package.id())))
+            .map(|package| resolve_settings(package, world.as_deref(), session.settings.get(package.id())))
             .collect();
         Ok(Arc::new(Shared {
             plan: Arc::clone(plan),
@@ -393,10 +393,7 @@ fn fan_out(emitter: &Emitter, committed: &Committed) {
     }
     let mut by_plugin: std::collections::BTreeMap<&str, Vec<serde_json::Value>> = std::collections::BTreeMap::new();
     for change in committed.changes.iter().filter(|change| !change.namespace.starts_with("_hidden.")) {
-        by_plugin.entry(&change.plugin_id).or_default().push(json!({
-            "namespace": change.namespace, "key": change.key, "value": change.value,
-            "operation": if change.value.is_some() { "set" } else { "delete" },
-        }));
+        by_plugin.entry(&change.plugin_id).or_default().push(change.to_event());
     }
     for (plugin, changes) in by_plugin {
         emitter.send("plugin-data.changed", json!({"pluginId": plugin, "changes": changes}));
