@@ -199,10 +199,12 @@ impl<'js> Walk<'_, 'js> {
     /// Only plain data passes: an object that would print as something else (`Date`, `Map`, a `toJSON` method) is refused
     /// instead of being quietly emptied.
     fn check_class(&self, object: &Object<'js>) -> Result<(), FromJsError> {
-        let Some(prototype) = object.get_prototype() else {
-            return Ok(());
-        };
-        if prototype.get_prototype().is_none() && !object.is_proxy() {
+        // A proxy's traps answer what they like, or throw; only reads that may fail are made of one.
+        let plain = !object.is_proxy()
+            && object
+                .get_prototype()
+                .is_none_or(|prototype| !prototype.is_proxy() && prototype.get_prototype().is_none());
+        if plain {
             return Ok(());
         }
         let to_json: JsValue<'js> = self.engine(object.get("toJSON"))?;

@@ -32,11 +32,13 @@ use crate::{
     queue::{Pulse, Queue},
 };
 
-/// Sizes of an isolate.
+/// Limits of an isolate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub(crate) heap: usize,
     pub(crate) stack: usize,
+    pub(crate) entry: Duration,
+    pub(crate) cleanup: Duration,
 }
 
 /// What a running call is.

@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -22,7 +22,8 @@ use crate::{
     generation::{Generation, GenerationInner, GenerationSpec, Home},
     isolate::Sizes,
     limits::{
-        DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, DEFAULT_WORKERS, STUCK_GRACE, WATCHDOG_PERIOD, WORKER_STACK_HEADROOM,
+        CLEANUP_LIMIT, DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, DEFAULT_WORKERS, ENTRY_LIMIT, STUCK_GRACE,
+        WATCHDOG_PERIOD, WORKER_STACK_HEADROOM,
     },
     queue::{Message, Queue},
     worker::{Shared, Waiting, Worker, answer},
@@ -37,6 +38,10 @@ pub struct JsOptions {
     pub heap_limit_bytes: usize,
     /// JavaScript stack of one isolate, in bytes.
     pub stack_limit_bytes: usize,
+    /// Longest entry initialisation. LIF-4
+    pub entry_limit: Duration,
+    /// Longest cleanup: disposers, and what a failed entry acquired. LIF-4
+    pub cleanup_limit: Duration,
     /// Where futures of [`CallHost::request`](crate::CallHost::request) run. When absent: the runtime `start` is called in,
     /// else one of the host's own.
     pub runtime: Option<Handle>,
@@ -48,6 +53,8 @@ impl Default for JsOptions {
             workers: DEFAULT_WORKERS,
             heap_limit_bytes: DEFAULT_HEAP_BYTES,
             stack_limit_bytes: DEFAULT_STACK_BYTES,
+            entry_limit: ENTRY_LIMIT,
+            cleanup_limit: CLEANUP_LIMIT,
             runtime: None,
         }
     }
@@ -103,7 +110,12 @@ impl JsHost {
             .collect();
         let pool = Arc::new(Pool {
             slots,
-            sizes: Sizes { heap: options.heap_limit_bytes, stack: options.stack_limit_bytes },
+            sizes: Sizes {
+                heap: options.heap_limit_bytes,
+                stack: options.stack_limit_bytes,
+                entry: options.entry_limit,
+                cleanup: options.cleanup_limit,
+            },
             handle,
             stop: AtomicBool::new(false),
             replaced: AtomicU64::new(0),

@@ -208,6 +208,11 @@ impl RuntimeCall {
         }
     }
 
+    /// Has the call asked for something outside the engine (a model, a tool)?
+    pub fn has_asked(&self) -> bool {
+        self.buffer.lock().requested > 0
+    }
+
     /// Lets the call make requests; `ended` is cancelled when the call ends.
     pub fn serve_requests(&self, requests: Requests, ended: CancellationToken) {
         self.buffer.lock().requests = Some((requests, ended));

@@ -295,6 +295,11 @@ impl TurnCore {
         self.place[runtime.index()]
     }
 
+    /// Index of the event a runtime was started by, or [`NONE`].
+    pub fn trigger_of(&self, runtime: RuntimeIx) -> u32 {
+        if self.place(runtime).depth > 0 { self.trigger[runtime.index()] } else { NONE }
+    }
+
     /// The phase kind of a place; `None` for event followers.
     pub fn phase_kind(&self, place: Place) -> Option<PhaseKind> {
         self.phases.get(place.phase as usize).map(|phase| phase.kind)

@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use covel_abi::{JsHost, JsOptions};
@@ -35,6 +36,8 @@ pub struct EngineOptions {
     pub random_seed: Option<String>,
     /// Threads that run plugin code.
     pub js_workers: usize,
+    /// Longest initialisation of a package's entry. LIF-4
+    pub entry_limit: Duration,
     /// Wait for the disk at each commit. Without it a crash of the system may lose or harm the data: for tests and
     /// benches.
     pub durable: bool,
@@ -49,6 +52,7 @@ impl EngineOptions {
             ambient: Arc::new(SystemAmbient::default()),
             random_seed: None,
             js_workers: 2,
+            entry_limit: covel_abi::limits::ENTRY_LIMIT,
             durable: true,
         }
     }
@@ -85,8 +89,12 @@ impl Engine {
     pub fn open(options: EngineOptions) -> Result<Self, ExecError> {
         let store_options = if options.durable { StoreOptions::default() } else { StoreOptions::no_sync() };
         let store = Store::open(&options.data_dir, store_options)?;
-        let js = JsHost::start(JsOptions { workers: options.js_workers.max(1), ..JsOptions::default() })
-            .map_err(|error| ExecError::Internal(format!("the isolates could not be started: {error}")))?;
+        let js = JsHost::start(JsOptions {
+            workers: options.js_workers.max(1),
+            entry_limit: options.entry_limit,
+            ..JsOptions::default()
+        })
+        .map_err(|error| ExecError::Internal(format!("the isolates could not be started: {error}")))?;
         Ok(Self(Arc::new(Inner {
             store,
             js,

@@ -25,7 +25,7 @@ use crate::{
     document::{ErrorInfo, RuntimeStatus},
     event::Emitter,
     inputs::{self, Binding},
-    limits::{MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
+    limits::{MAX_CALL_REPEATS, MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
     native::{NativeContext, NativeOutput, NativeRuntime, native_result},
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay},
@@ -314,6 +314,10 @@ impl Driver<'_> {
             let (stage, layer, depth) = self.walked.place(runtime);
             self.services.emitter.started(runtime, stage, layer, depth);
         }
+        self.bind(runtime, event)
+    }
+
+    fn bind(&mut self, runtime: RuntimeIx, event: u32) -> Result<Prepared, Box<RuntimeResult>> {
         let shared = &self.walked.shared;
         let call = Arc::new(RuntimeCall::new(Arc::clone(shared), runtime, self.overlay.clone()));
         let trigger = self.trigger(event).map(|(trigger, emitter)| {
@@ -499,7 +503,31 @@ impl Driver<'_> {
         }));
     }
 
+    /// Makes a call again that went down with code it has nothing to do with: nothing of it counts yet, and its view
+    /// is still that of its layer. Not one that has asked the outside world for something.
+    fn repeat(&mut self, runtime: RuntimeIx) -> bool {
+        let slot = &mut self.walked.slots[runtime.index()];
+        let Some(call) = &self.pending[runtime.index()] else { return false };
+        if slot.repeats >= MAX_CALL_REPEATS || call.has_asked() || self.walked.shared.cancel.is_cancelled() {
+            return false;
+        }
+        slot.repeats += 1;
+        call.close();
+        let event = self.walked.core.trigger_of(runtime);
+        let Ok(ready) = self.bind(runtime, event) else { return false };
+        tracing::warn!(runtime = self.walked.shared.plan.runtime_id(runtime), "a lost call is made again");
+        let (mut batch, mut inline) = (Vec::new(), Vec::new());
+        self.launch(ready, &mut batch, &mut inline);
+        self.services.js.submit(batch);
+        true
+    }
+
     fn answered(&mut self, runtime: RuntimeIx, answer: Result<CallOutput, CallError>, actions: &mut Vec<Action>) {
+        if let Err(CallError::IsolateLost | CallError::WorkerLost) = &answer
+            && self.repeat(runtime)
+        {
+            return;
+        }
         let result = match answer {
             Ok(output) => from_handler(&output.value),
             Err(error) => js_failure(&error),

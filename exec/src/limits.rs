@@ -20,6 +20,8 @@ pub const MAX_LOCALE_BYTES: usize = 35;
 pub const MAX_REPLY_BYTES: usize = 1024 * 1024;
 /// Most tool and model calls that one call of plugin code may make.
 pub const MAX_REQUESTS_PER_CALL: usize = 256;
+/// How often a call of plugin code is made again that was lost with another package's worker or another call's isolate.
+pub const MAX_CALL_REPEATS: u8 = 2;
 /// Most operations in one `update`.
 pub const MAX_UPDATE_OPS: usize = 256;
 /// Longest player message, characters.

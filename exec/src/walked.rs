@@ -23,6 +23,8 @@ pub struct Slot {
     nothing: bool,
     /// It was kept from starting by what it needs.
     pub held_back: bool,
+    /// How often its call was made again.
+    pub repeats: u8,
     /// Runtimes it read from.
     pub producers: FixedBitSet,
     /// Of these, whose uncommitted data it read. RDD-1

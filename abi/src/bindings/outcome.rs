@@ -1,6 +1,9 @@
 //! How a call ends: a value, an error, a module that does not load.
 
-use std::rc::Rc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
 
 use covel_graph::Json;
 use rquickjs::{Ctx, Object, Result, Value as JsValue, prelude::Opt};
@@ -18,7 +21,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
         let Some(limit) = s.calls.borrow().get(&call).filter(|r| !r.over).map(|r| r.max_output_bytes) else {
             return Ok(());
         };
-        let result = match from_js(&c, value, limit) {
+        let read = catch_unwind(AssertUnwindSafe(|| from_js(&c, value, limit)));
+        let result = match read.unwrap_or_else(|_| Err(unreadable())) {
             Ok(json) => Ok(json),
             Err(FromJsError::NotJson { path, message }) => Err(CallError::NotJson { path, message }),
             Err(FromJsError::TooLarge) => Err(CallError::OutputTooLarge { limit_bytes: limit }),
@@ -71,6 +75,11 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
         Ok(())
     });
     Ok(())
+}
+
+/// The engine's binding gave up on a value. The call ends all the same.
+fn unreadable() -> FromJsError {
+    FromJsError::NotJson { path: "$".to_owned(), message: "it cannot be read".to_owned() }
 }
 
 fn finish(state: &State, call: u32, mut result: std::result::Result<Json, CallError>) {

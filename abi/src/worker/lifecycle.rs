@@ -20,7 +20,7 @@ use crate::{
     fence::Trip,
     generation::{Blueprint, CloseReport},
     isolate::{Isolate, IsolateParts, Running},
-    limits::{CLEANUP_LIMIT, ENTRY_LIMIT, MAX_HOST_ARGUMENT_BYTES},
+    limits::MAX_HOST_ARGUMENT_BYTES,
 };
 
 impl Worker {
@@ -53,7 +53,7 @@ impl Worker {
         let phase = if entry.is_some() { Phase::Starting(calls) } else { Phase::Ready };
         self.isolates.insert(key, Slot { isolate, phase });
         match entry {
-            Some(entry) => self.begin(key, "entry", &entry, ENTRY_LIMIT, waiting),
+            Some(entry) => self.begin(key, "entry", &entry, self.sizes.entry, waiting),
             None => {
                 let complete =
                     blueprint.registered.get_or_init(Default::default).check_complete(&blueprint.spec.declared);
@@ -185,7 +185,7 @@ impl Worker {
             self.interrupt(key, call, Trip::Cancelled);
         }
         if has_entry && self.isolates.contains_key(&key) {
-            self.begin(key, "dispose", "", CLEANUP_LIMIT, Waiting::Close(reply));
+            self.begin(key, "dispose", "", self.sizes.cleanup, Waiting::Close(reply));
         } else {
             self.isolates.remove(&key);
             report(reply);

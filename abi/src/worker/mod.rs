@@ -6,6 +6,7 @@ mod waiting;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
+    panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
     sync::{
         Arc,
@@ -88,15 +89,37 @@ impl Worker {
     pub(crate) fn run(mut self) {
         loop {
             let until = self.alarms.peek().map(|Reverse((at, ..))| *at);
-            match self.queue.pop(until, &self.shared.pulse) {
+            let message = match self.queue.pop(until, &self.shared.pulse) {
                 Popped::Stop => break,
-                Popped::Due => {}
-                Popped::Message(message) => self.handle(message),
+                Popped::Due => None,
+                Popped::Message(message) => Some(message),
+            };
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                if let Some(message) = message {
+                    self.handle(message);
+                }
+                self.ring();
+            }));
+            if outcome.is_err() {
+                self.start_over();
             }
-            self.ring();
         }
         for (_, waiting) in self.shared.waiting.lock().drain() {
             answer(waiting, Err(CallError::Cancelled));
+        }
+    }
+
+    /// After a panic nothing of the isolates is trusted, not even to be dropped: an engine that finds its books wrong
+    /// aborts the process. They are left behind; whoever calls next gets new ones.
+    fn start_over(&mut self) {
+        tracing::error!("a worker panicked; its isolates are replaced");
+        std::mem::forget(std::mem::take(&mut self.isolates));
+        self.alarms.clear();
+        self.shared.running.store(0, Ordering::Relaxed);
+        self.shared.pulse.leave();
+        let waiting: Vec<_> = self.shared.waiting.lock().drain().collect();
+        for (_, waiting) in waiting {
+            answer(waiting, Err(CallError::WorkerLost));
         }
     }
 
