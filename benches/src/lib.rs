@@ -12,12 +12,18 @@ use covel_graph::{
     fragment::{NeedDecl, RuntimeDecl},
     package::{Discovery, Package, compile_in_memory},
 };
+use covel_model::SharedGateway;
 use tempfile::TempDir;
 
 /// An engine on a temporary folder.
 pub fn engine(durable: bool) -> (Engine, TempDir) {
+    engine_with(durable, Arc::new(ScriptedGateway::new(Vec::new())))
+}
+
+/// An engine with this gateway.
+pub fn engine_with(durable: bool, gateway: SharedGateway) -> (Engine, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let mut options = EngineOptions::new(folder.path(), Arc::new(ScriptedGateway::new(Vec::new())));
+    let mut options = EngineOptions::new(folder.path(), gateway);
     options.durable = durable;
     options.ambient = Arc::new(SystemAmbient::default());
     (Engine::open(options).unwrap(), folder)
@@ -51,6 +57,38 @@ pub fn no_ops(count: usize) -> NativePackage {
         package = package.add(&format!("r{at:04}"), decl, run);
     }
     package
+}
+
+/// `count` native runtimes in five layers; each reads a record of 1 KB that it wrote the turn before and writes one.
+pub fn read_write(count: usize) -> NativePackage {
+    let width = count.div_ceil(5);
+    let text = "x".repeat(1_000);
+    let mut package = NativePackage::new("read-write");
+    for at in 0..count {
+        let mut decl = RuntimeDecl { stage: Some(Stage::PreTurn), ..RuntimeDecl::default() };
+        if at >= width {
+            let needed = format!("read-write/r{:04}", at - width);
+            decl.needs.push(NeedDecl { runtime: Some(needed), ..NeedDecl::default() });
+        }
+        let (key, text) = (format!("k{at:04}"), text.clone());
+        let run = move |context: &NativeContext<'_>| {
+            let before = context.get("log", &key).map_err(|error| error.message)?;
+            let turns = before.and_then(|value| value.value()["n"].as_u64()).unwrap_or(0);
+            let value = serde_json::json!({"n": turns + 1, "text": text});
+            context.set("log", &key, value.into()).map_err(|error| error.message)?;
+            Ok(NativeOutput::default())
+        };
+        package = package.add(&format!("r{at:04}"), decl, run);
+    }
+    package
+}
+
+/// A story agent.
+pub fn agent_package() -> Arc<Package> {
+    compiled(&[(
+        "PLUGIN.md",
+        "---\nid: teller\nkind: plugin\ndescription: A bench package.\nruntime:\n  type: agent\n  schedule: { stage: narrative }\n  io: { visibility: story }\n  agent: { model: story }\n---\nTell.\n",
+    )])
 }
 
 /// `count` packages of one JavaScript runtime each that reads its context and one record and writes one of about 1 KB.
