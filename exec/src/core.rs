@@ -64,8 +64,6 @@ pub enum SkipReason {
     UpstreamFailed,
     /// It wants one provider and there are several.
     CardinalityConflict,
-    /// It would run as a durable job, which this execution cannot enqueue.
-    BackgroundUnavailable,
 }
 
 impl SkipReason {
@@ -76,7 +74,6 @@ impl SkipReason {
             Self::MissingProvider => "missing-provider",
             Self::UpstreamFailed => "upstream-failed",
             Self::CardinalityConflict => "cardinality-conflict",
-            Self::BackgroundUnavailable => "background-unavailable",
         }
     }
 }
@@ -159,6 +156,17 @@ pub struct CoreEvent {
     pub dropped: bool,
 }
 
+/// A background follower that an event reached: no part of this execution, a durable job after it. EVT-3
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferred {
+    /// Runtime.
+    pub runtime: RuntimeIx,
+    /// Index into [`TurnCore::events`] of the event that reached it first.
+    pub event: u32,
+    /// The topic came up again at a later depth; it is deferred once all the same.
+    pub repeated: bool,
+}
+
 /// Why the core gave up on the event chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainLimit {
@@ -188,6 +196,7 @@ pub struct TurnCore {
     events: Vec<CoreEvent>,
     /// First event not yet offered to followers.
     next_event: usize,
+    deferred: Vec<Deferred>,
     phase: usize,
     depth: u32,
     layering: Arc<Layering>,
@@ -218,6 +227,7 @@ impl TurnCore {
             emitted: Vec::new(),
             events: Vec::new(),
             next_event: 0,
+            deferred: Vec::new(),
             phase: 0,
             depth: 0,
             layering: Arc::new(Layering { layers: Vec::new(), cyclic: Vec::new() }),
@@ -313,6 +323,11 @@ impl TurnCore {
     /// Events in the order in which they count.
     pub fn events(&self) -> &[CoreEvent] {
         &self.events
+    }
+
+    /// Background followers that events reached, in the order in which they were. They stay [`Status::Idle`].
+    pub fn deferred(&self) -> &[Deferred] {
+        &self.deferred
     }
 
     /// The plan walked.
@@ -449,12 +464,7 @@ impl TurnCore {
                     continue;
                 }
                 if self.plan.runtimes[follower].background {
-                    self.status[follower] = Status::Skipped;
-                    self.place[follower] = Place { phase: self.phase as u32, layer: 0, depth: self.depth };
-                    out.push(Action::Skip {
-                        runtime: RuntimeIx(u32::try_from(follower).unwrap_or(NONE)),
-                        reason: SkipReason::BackgroundUnavailable,
-                    });
+                    self.defer(follower, index);
                     continue;
                 }
                 members.insert(follower);
@@ -464,6 +474,17 @@ impl TurnCore {
         let layering = self.cache.layer(&self.plan, &members, &self.satisfied);
         self.begin_layering(layering, out);
         true
+    }
+
+    fn defer(&mut self, follower: usize, event: usize) {
+        let runtime = RuntimeIx(u32::try_from(follower).unwrap_or(NONE));
+        match self.deferred.iter_mut().find(|deferred| deferred.runtime == runtime) {
+            Some(deferred) => deferred.repeated = true,
+            None => {
+                let event = u32::try_from(event).unwrap_or(NONE);
+                self.deferred.push(Deferred { runtime, event, repeated: false });
+            }
+        }
     }
 
     /// May this runtime start? Everything it could wait for has ended.

@@ -15,7 +15,7 @@ use covel_graph::world::World;
 use covel_model::SharedGateway;
 use covel_store::{Store, StoreOptions};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::{
     active::{ActivePlan, LoadedPackage},
@@ -73,7 +73,9 @@ pub(crate) struct Inner {
     /// Linked plans by the publications they link.
     pub(crate) plans: Mutex<HashMap<Vec<u64>, Arc<ActivePlan>>>,
     /// Sessions with something running.
-    pub(crate) busy: Mutex<HashSet<String>>,
+    pub(crate) locks: Mutex<SessionLocks>,
+    /// Told when a session is let go.
+    pub(crate) session_freed: Notify,
     /// Grants of community code, by session incarnation; never stored.
     pub(crate) approvals: Mutex<HashMap<String, HashSet<String>>>,
     pub(crate) in_flight: Semaphore,
@@ -104,7 +106,8 @@ impl Engine {
             packages: RwLock::default(),
             worlds: RwLock::default(),
             plans: Mutex::default(),
-            busy: Mutex::default(),
+            locks: Mutex::default(),
+            session_freed: Notify::new(),
             approvals: Mutex::default(),
             in_flight: Semaphore::new(MAX_TURNS_IN_FLIGHT),
             epoch: AtomicU64::new(1),
@@ -177,23 +180,100 @@ impl Inner {
     }
 }
 
-/// Holds a session for one execution or command; at most one at a time.
+/// Who holds a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    /// An execution or a command: others are refused.
+    Execution,
+    /// A job that commits: others wait, it takes a moment.
+    Job,
+}
+
+/// Which sessions are held.
+#[derive(Default)]
+pub(crate) struct SessionLocks {
+    held: HashMap<String, Holder>,
+    /// Jobs that wait to commit. They go before the next execution, or a busy session would starve them.
+    jobs_waiting: HashMap<String, usize>,
+}
+
+/// Holds a session for one execution, command or job commit; at most one at a time.
 pub(crate) struct SessionLock {
     inner: Arc<Inner>,
     id: String,
 }
 
 impl SessionLock {
-    pub(crate) fn take(inner: &Arc<Inner>, id: &str) -> Result<Self, ExecError> {
-        if !inner.busy.lock().insert(id.to_owned()) {
-            return Err(ExecError::SessionBusy(id.to_owned()));
+    /// Takes a session for an execution. Waits while a job commits.
+    ///
+    /// # Errors
+    /// [`ExecError::SessionBusy`] when an execution holds it.
+    pub(crate) async fn take(inner: &Arc<Inner>, id: &str) -> Result<Self, ExecError> {
+        loop {
+            // Made before looking, so that no wake-up is lost.
+            let freed = inner.session_freed.notified();
+            {
+                let mut locks = inner.locks.lock();
+                let holder = locks.held.get(id).copied();
+                if holder == Some(Holder::Execution) {
+                    return Err(ExecError::SessionBusy(id.to_owned()));
+                }
+                if holder.is_none() && !locks.jobs_waiting.contains_key(id) {
+                    locks.held.insert(id.to_owned(), Holder::Execution);
+                    return Ok(Self { inner: Arc::clone(inner), id: id.to_owned() });
+                }
+            }
+            freed.await;
         }
-        Ok(Self { inner: Arc::clone(inner), id: id.to_owned() })
+    }
+
+    /// Takes a session for the commit of a job; waits for whoever holds it.
+    pub(crate) async fn take_for_job(inner: &Arc<Inner>, id: &str) -> Self {
+        let _waiting = JobWaiting::new(inner, id);
+        loop {
+            let freed = inner.session_freed.notified();
+            {
+                let mut locks = inner.locks.lock();
+                if !locks.held.contains_key(id) {
+                    locks.held.insert(id.to_owned(), Holder::Job);
+                    return Self { inner: Arc::clone(inner), id: id.to_owned() };
+                }
+            }
+            freed.await;
+        }
     }
 }
 
 impl Drop for SessionLock {
     fn drop(&mut self) {
-        self.inner.busy.lock().remove(&self.id);
+        self.inner.locks.lock().held.remove(&self.id);
+        self.inner.session_freed.notify_waiters();
+    }
+}
+
+/// Counts a job that waits, also when the wait is given up.
+struct JobWaiting<'a> {
+    inner: &'a Arc<Inner>,
+    id: &'a str,
+}
+
+impl<'a> JobWaiting<'a> {
+    fn new(inner: &'a Arc<Inner>, id: &'a str) -> Self {
+        *inner.locks.lock().jobs_waiting.entry(id.to_owned()).or_default() += 1;
+        Self { inner, id }
+    }
+}
+
+impl Drop for JobWaiting<'_> {
+    fn drop(&mut self) {
+        let mut locks = self.inner.locks.lock();
+        if let Some(count) = locks.jobs_waiting.get_mut(self.id) {
+            *count -= 1;
+            if *count == 0 {
+                locks.jobs_waiting.remove(self.id);
+            }
+        }
+        drop(locks);
+        self.inner.session_freed.notify_waiters();
     }
 }

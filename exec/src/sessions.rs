@@ -176,7 +176,7 @@ impl Engine {
     /// # Errors
     /// [`ExecError::SessionNotFound`], [`ExecError::SessionBusy`].
     pub async fn delete_session(&self, id: &str) -> Result<(), ExecError> {
-        let _lock = SessionLock::take(&self.0, id)?;
+        let _lock = SessionLock::take(&self.0, id).await?;
         let record = self.0.session(id)?;
         let key = SessionId::from(id);
         self.0
@@ -193,7 +193,7 @@ impl Engine {
     /// # Errors
     /// [`ExecError::SessionNotFound`], [`ExecError::SessionBusy`], [`ExecError::SessionNotActive`] once ended.
     pub async fn set_status(&self, id: &str, status: SessionStatus) -> Result<SessionRecord, ExecError> {
-        let _lock = SessionLock::take(&self.0, id)?;
+        let _lock = SessionLock::take(&self.0, id).await?;
         let mut record = self.0.session(id)?;
         if record.status == SessionStatus::Ended {
             return Err(ExecError::SessionNotActive { id: id.to_owned(), status: "ended".into() });

@@ -20,7 +20,7 @@ use crate::{
     packages::resolve_settings,
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
     session::{Phase, SessionRecord, SessionStatus},
-    walked::{Walked, conceal, micros},
+    walked::{Walked, micros},
 };
 
 /// What to execute.
@@ -109,7 +109,7 @@ impl Engine {
         if session.status != SessionStatus::Active {
             return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });
         }
-        let _lock = SessionLock::take(inner, &session.id)?;
+        let _lock = SessionLock::take(inner, &session.id).await?;
         let _permit = inner.in_flight.acquire().await.map_err(|_| ExecError::Closing)?;
         inner.check_open()?;
         // Read again under the lock: a turn may have ended in between.
@@ -259,27 +259,7 @@ impl Inner {
         let core = TurnCore::new(plan.plan.clone(), Arc::clone(&plan.layers), selection);
         let mut walked = walk(Arc::clone(&shared), core, &services, job.payload).await;
 
-        document.notes = std::mem::take(&mut walked.notes);
-        for runtime in &walked.order {
-            let mut notes = walked.slots[runtime.index()].take_notes();
-            if plan.decl(*runtime).concealed {
-                notes = notes.into_iter().map(conceal).collect();
-            }
-            document.notes.append(&mut notes);
-        }
-        for event in walked.core.events().iter().filter(|event| event.dropped) {
-            document.notes.push(ErrorInfo::new(
-                "event-payload-dropped",
-                format!(
-                    "{} emitted a topic that came first from another runtime at depth {}",
-                    plan.runtime_id(event.emitter),
-                    event.depth
-                ),
-            ));
-        }
-        document.runtimes = walked.documents();
-        document.events = walked.events();
-        document.narrative = walked.prose().join("\n\n");
+        walked.fill(&mut document);
         document.duration_micros = micros(self.ambient.monotonic().saturating_sub(start));
 
         let outcome = match precondition(&walked) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     call_host::Shared,
     core::{PhaseKind, TurnCore},
-    document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus},
+    document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus, TurnDocument},
     results::RuntimeResult,
 };
 
@@ -127,6 +127,38 @@ impl Walked {
     /// All rows, in execution order; ties of one layer by id.
     pub fn documents(&self) -> Vec<RuntimeDocument> {
         self.order.iter().map(|runtime| self.document(*runtime)).collect()
+    }
+
+    /// Writes what happened into the execution's document: notes, rows, events, story text.
+    pub fn fill(&mut self, document: &mut TurnDocument) {
+        let plan = &self.shared.plan;
+        document.notes = std::mem::take(&mut self.notes);
+        for runtime in &self.order {
+            let mut notes = self.slots[runtime.index()].take_notes();
+            if plan.decl(*runtime).concealed {
+                notes = notes.into_iter().map(conceal).collect();
+            }
+            document.notes.append(&mut notes);
+        }
+        for event in self.core.events().iter().filter(|event| event.dropped) {
+            document.notes.push(ErrorInfo::new(
+                "event-payload-dropped",
+                format!(
+                    "{} emitted a topic that came first from another runtime at depth {}",
+                    plan.runtime_id(event.emitter),
+                    event.depth
+                ),
+            ));
+        }
+        for deferred in self.core.deferred().iter().filter(|deferred| deferred.repeated) {
+            document.notes.push(ErrorInfo::new(
+                "background-follower-repeated",
+                format!("the topic {} follows came up at several depths; it runs once", plan.runtime_id(deferred.runtime)),
+            ));
+        }
+        document.runtimes = self.documents();
+        document.events = self.events();
+        document.narrative = self.prose().join("\n\n");
     }
 
     /// Events that count, in order.
