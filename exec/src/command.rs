@@ -322,6 +322,7 @@ impl CommandHost {
             .inner
             .store
             .transact_blocking(move |tx| {
+                tx.set_cause("rpc", package.plugin_id.as_str(), &now);
                 let value = match change {
                     Change::Set(value) => Some(value),
                     Change::Delete => None,

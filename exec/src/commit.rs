@@ -219,6 +219,7 @@ impl CommitPlan {
     }
 
     fn apply(mut self, tx: &mut Tx<'_>) -> Result<Committed, Refused> {
+        tx.set_cause("turn", &self.turn_id, &self.now);
         let stored = tx.read().get_session(&self.session_id)?;
         let stored: SessionRecord = stored
             .and_then(|record| serde_json::from_value(record.value().clone()).ok())

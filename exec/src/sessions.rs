@@ -299,8 +299,12 @@ impl Inner {
     pub(crate) async fn put_session(&self, record: &SessionRecord) -> Result<(), ExecError> {
         let key = SessionId::from(record.id.as_str());
         let json = Json::of(record).map_err(|error| ExecError::Internal(error.to_string()))?;
-        let store = &self.store;
-        store.transact(move |tx| tx.put_session(&key, &json)).await.map_err(|error| ExecError::Store(error.flatten()))
+        let now = self.now();
+        let stored = self.store.transact(move |tx| {
+            tx.set_cause("host", "session", &now);
+            tx.put_session(&key, &json)
+        });
+        stored.await.map_err(|error| ExecError::Store(error.flatten()))
     }
 
     /// Re-resolves the active set from the player's request, exclusions and live grants. REL-6

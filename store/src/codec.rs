@@ -31,6 +31,27 @@ impl RecordWriter {
         self
     }
 
+    pub(crate) fn byte(mut self, byte: u8) -> Self {
+        self.0.push(byte);
+        self
+    }
+
+    pub(crate) fn varint(mut self, mut number: usize) -> Self {
+        while number >= 0x80 {
+            self.0.push((number & 0x7F) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+        self
+    }
+
+    /// Bytes with their length.
+    pub(crate) fn counted(mut self, bytes: &[u8]) -> Self {
+        self = self.varint(bytes.len());
+        self.0.extend(bytes);
+        self
+    }
+
     pub(crate) fn tail(mut self, bytes: &[u8]) -> Vec<u8> {
         self.0.extend(bytes);
         self.0
@@ -64,6 +85,33 @@ impl<'a> RecordReader<'a> {
         let (text, rest) = rest.split_at_checked(length).ok_or_else(short)?;
         self.rest = rest;
         std::str::from_utf8(text).map_err(|_| corrupt(self.table, "text is not UTF-8"))
+    }
+
+    pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8], StoreError> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(|| corrupt(self.table, "cut short"))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// A number of seven bits a byte, lowest first.
+    pub(crate) fn varint(&mut self) -> Result<usize, StoreError> {
+        let mut number = 0_usize;
+        for shift in (0..usize::BITS).step_by(7) {
+            let byte = self.bytes(1)?[0];
+            number |= usize::from(byte & 0x7F) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(corrupt(self.table, "a number is too long"))
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.rest
     }
 
     pub(crate) fn json(self) -> Result<Json, StoreError> {

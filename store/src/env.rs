@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Raised when a layout of keys or records changes.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 const LOCK_FILE: &str = "covel.lock";
 pub(crate) const DATA_FILE: &str = "data.mdb";
 

@@ -99,6 +99,30 @@ pub enum StoreError {
         /// Limit.
         limit: u64,
     },
+    /// The journal does not reach that far.
+    #[error("the journal of session {session} reaches from {first} to {next}; {found} is outside")]
+    JournalPruned {
+        /// Session.
+        session: String,
+        /// The number asked for.
+        found: u64,
+        /// The earliest entry kept.
+        first: u64,
+        /// The number the next entry will get, which stands for the present.
+        next: u64,
+    },
+    /// A session that should be new is there already.
+    #[error("session {session} exists already")]
+    SessionExists {
+        /// Session.
+        session: String,
+    },
+    /// A session is not there.
+    #[error("session {session} does not exist at that point")]
+    SessionMissing {
+        /// Session.
+        session: String,
+    },
     /// Savepoints nest too deep.
     #[error("savepoints nest deeper than {limit}")]
     SavepointDepth {
@@ -157,6 +181,9 @@ impl StoreError {
             Self::ValueTooLarge { .. } => "store-value-too-large",
             Self::TransactionTooLarge { .. } => "store-transaction-too-large",
             Self::NamespaceFull { .. } => "store-namespace-full",
+            Self::JournalPruned { .. } => "store-journal-pruned",
+            Self::SessionExists { .. } => "store-session-exists",
+            Self::SessionMissing { .. } => "store-session-missing",
             Self::SavepointDepth { .. } => "store-savepoint-depth",
             Self::Busy { .. } => "store-busy",
             Self::Reentrant => "store-reentrant",

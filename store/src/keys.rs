@@ -26,6 +26,11 @@ impl Key {
         Self { bytes: Vec::with_capacity(64), exact: true }.text(part)
     }
 
+    /// A key, or the prefix of one, read from the store.
+    pub(crate) fn stored(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), exact: false }
+    }
+
     /// Appends a text part.
     pub(crate) fn text(mut self, part: &str) -> Self {
         let start = self.bytes.len();
@@ -91,6 +96,21 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Vec<u8> {
         }
     }
     end
+}
+
+/// The first part of a key as its bytes: the session, in a table of sessions.
+pub(crate) fn first_part(key: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    loop {
+        let zero = at + key.get(at..)?.iter().position(|&byte| byte == 0)?;
+        let mark = [0, *key.get(zero + 1)?];
+        match mark {
+            ESCAPED_NUL => at = zero + 2,
+            END => return key.get(..zero + 2),
+            HASHED => return key.get(..zero + 2 + HASH_BYTES),
+            _ => return None,
+        }
+    }
 }
 
 /// One part read back.

@@ -13,23 +13,29 @@ mod codec;
 mod env;
 mod error;
 mod gate;
+mod journal;
 mod keys;
 pub mod limits;
 mod overlay;
+mod past;
 mod read;
 mod records;
+mod ring;
 mod store;
 mod tables;
 mod tx;
 mod writer;
 
 pub use error::{StoreError, TransactError};
+pub use journal::{Cause, JournalBounds, JournalChange, JournalEntry};
+pub use past::{Leave, Past};
 pub use read::{Reader, Snapshot};
 pub use records::{
     data::{DataRecord, DataRow, DataVersion},
     item::ItemRow,
     message::MessageRow,
     session::SessionRow,
+    trace::TraceRow,
     turn::TurnRow,
 };
 pub use store::{Durability, Store, StoreOptions, StoreStats};

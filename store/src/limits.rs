@@ -36,6 +36,17 @@ pub const MAX_RECORDS_PER_NAMESPACE: u64 = 100_000;
 /// Most rows one page of turns or messages returns, whatever was asked for.
 pub const MAX_PAGE_ROWS: usize = 10_000;
 
+/// Most entries a session's journal keeps; older ones are dropped.
+pub const MAX_JOURNAL_ENTRIES: u64 = 10_000;
+/// Most bytes a session's journal keeps.
+pub const MAX_JOURNAL_BYTES: u64 = 64 * 1024 * 1024;
+/// Most bytes of a journal cause's kind and of its id; longer ones are cut.
+pub const MAX_CAUSE_BYTES: usize = 256;
+/// Most traces a session keeps; older ones are dropped.
+pub const MAX_TRACES: u64 = 10_000;
+/// Most bytes a session's traces keep.
+pub const MAX_TRACES_BYTES: u64 = 256 * 1024 * 1024;
+
 /// Longest key LMDB takes, in bytes.
 pub const MAX_LMDB_KEY_BYTES: usize = 511;
 /// Most text parts in one key.

@@ -77,6 +77,11 @@ impl Overlay {
         self.undo.clear();
     }
 
+    /// What was written since the last [`Overlay::keep`], in order: table, key and what the overlay said before.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = (Table, &[u8], Option<Option<&[u8]>>)> {
+        self.undo.iter().map(|undo| (undo.table, undo.key.as_slice(), undo.before.as_ref().map(|slot| slot.as_deref())))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.iter().all(BTreeMap::is_empty)
     }

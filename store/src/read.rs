@@ -18,9 +18,9 @@ use crate::{
 /// as the reader's transaction.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
-    env: &'a Environment,
-    txn: &'a RoTxn<'a>,
-    overlay: Option<&'a Overlay>,
+    pub(crate) env: &'a Environment,
+    pub(crate) txn: &'a RoTxn<'a>,
+    pub(crate) overlay: Option<&'a Overlay>,
 }
 
 impl<'a> Reader<'a> {

@@ -21,6 +21,12 @@ pub(crate) enum Table {
     Items,
     /// `(session, name)` or `(session, name, plugin, namespace)` -> number.
     Counters,
+    /// `(session)` -> bounds of its journal, `(session) seq` -> journal entry.
+    Journal,
+    /// `(session)` -> bounds of its traces, `(session) seq` -> what one execution did and consumed.
+    Traces,
+    /// `(session, turn id)` -> position in the traces.
+    TraceIds,
     /// `(digest)` -> compiled package version.
     Fragments,
     /// `(digest)` -> linked plan.
@@ -30,7 +36,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const COUNT: usize = 11;
+    pub(crate) const COUNT: usize = 14;
 
     pub(crate) const ALL: [Table; Self::COUNT] = [
         Self::Meta,
@@ -41,14 +47,40 @@ impl Table {
         Self::Data,
         Self::Items,
         Self::Counters,
+        Self::Journal,
+        Self::Traces,
+        Self::TraceIds,
         Self::Fragments,
         Self::Plans,
         Self::Blobs,
     ];
 
     /// Tables whose keys start with a session: deleting a session empties its prefix in each.
-    pub(crate) const OF_A_SESSION: [Table; 7] =
+    pub(crate) const OF_A_SESSION: [Table; 10] = [
+        Self::Sessions,
+        Self::Turns,
+        Self::TurnIds,
+        Self::Messages,
+        Self::Data,
+        Self::Items,
+        Self::Counters,
+        Self::Journal,
+        Self::Traces,
+        Self::TraceIds,
+    ];
+
+    /// Tables whose changes the journal can undo.
+    pub(crate) const JOURNALED: [Table; 7] =
         [Self::Sessions, Self::Turns, Self::TurnIds, Self::Messages, Self::Data, Self::Items, Self::Counters];
+
+    /// Tables whose new rows are numbered: a counter tells which are later, so their making is not journaled.
+    pub(crate) const fn is_numbered(self) -> bool {
+        matches!(self, Self::Turns | Self::TurnIds | Self::Messages)
+    }
+
+    pub(crate) fn from_index(index: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(index)).copied()
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -60,6 +92,9 @@ impl Table {
             Self::Data => "data",
             Self::Items => "items",
             Self::Counters => "counters",
+            Self::Journal => "journal",
+            Self::Traces => "traces",
+            Self::TraceIds => "trace-ids",
             Self::Fragments => "fragments",
             Self::Plans => "plans",
             Self::Blobs => "blobs",

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use heed::RoTxn;
 
 use crate::{
-    codec, env::Environment, error::StoreError, keys::Key, limits, overlay::Overlay, read::Reader, tables::Table,
+    codec, env::Environment, error::StoreError, journal::Cause, keys::Key, limits, overlay::Overlay, read::Reader,
+    tables::Table,
 };
 
 /// A transaction under way. Its reads see the head state, earlier transactions of the same group commit, and its
@@ -13,9 +14,10 @@ use crate::{
 ///
 /// It runs on the store's only writer thread: while a closure computes, nobody commits. Prepare outside.
 pub struct Tx<'t> {
-    env: &'t Environment,
-    txn: &'t RoTxn<'t>,
-    overlay: &'t mut Overlay,
+    pub(crate) env: &'t Environment,
+    pub(crate) txn: &'t RoTxn<'t>,
+    pub(crate) overlay: &'t mut Overlay,
+    pub(crate) cause: Cause,
     written_before: usize,
     depth: usize,
 }
@@ -23,7 +25,7 @@ pub struct Tx<'t> {
 impl<'t> Tx<'t> {
     pub(crate) fn new(env: &'t Environment, txn: &'t RoTxn<'t>, overlay: &'t mut Overlay) -> Self {
         let written_before = overlay.written();
-        Self { env, txn, overlay, written_before, depth: 0 }
+        Self { env, txn, overlay, cause: Cause::default(), written_before, depth: 0 }
     }
 
     /// The view this transaction has, its own writes included.

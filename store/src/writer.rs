@@ -61,7 +61,12 @@ where
             return false;
         };
         let outcome = match catch_unwind(AssertUnwindSafe(|| body(tx))) {
-            Ok(result) => result.map_err(TransactError::Refused),
+            // Its own journal entry is the last thing a transaction writes.
+            Ok(Ok(value)) => match tx.write_journal() {
+                Ok(()) => Ok(value),
+                Err(error) => Err(TransactError::Store(error)),
+            },
+            Ok(Err(error)) => Err(TransactError::Refused(error)),
             Err(panic) => Err(TransactError::Panicked(panic_message(&*panic))),
         };
         self.outcome.insert(outcome).is_ok()

@@ -6,6 +6,7 @@ pub(crate) mod item;
 pub(crate) mod message;
 pub(crate) mod meta;
 pub(crate) mod session;
+pub(crate) mod trace;
 pub(crate) mod turn;
 
 use std::ops::{Bound, RangeBounds};
@@ -14,7 +15,7 @@ use crate::{keys::Key, limits};
 
 /// `from..to` of numbered rows under a prefix, as keys. Numbers are at most `u64::MAX - 1`, so that an exclusive
 /// end always exists.
-fn numbered(prefix: &Key, range: impl RangeBounds<u64>) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn numbered(prefix: &Key, range: impl RangeBounds<u64>) -> (Vec<u8>, Vec<u8>) {
     let from = match range.start_bound() {
         Bound::Included(&first) => Some(first),
         Bound::Excluded(&before) => before.checked_add(1),

@@ -39,6 +39,11 @@ fn parse(number: u64, bytes: &[u8]) -> Result<TurnRow, StoreError> {
     Ok(TurnRow { number, id, document: reader.json()? })
 }
 
+/// The turn id in a stored turn.
+pub(crate) fn id(bytes: &[u8]) -> Result<&str, StoreError> {
+    RecordReader::new(Table::Turns, bytes)?.text()
+}
+
 fn rows(rows: Rows<'_>, limit: usize) -> Result<Vec<TurnRow>, StoreError> {
     rows.take(page(limit))
         .map(|row| {
