@@ -21,6 +21,7 @@ use covel_graph::{
 use crate::{
     document::ErrorInfo,
     native::{NativePackage, NativeRuntime},
+    world::DIMENSIONS_CONTRACT,
 };
 
 /// A published package version: its fragment, its code, its compiled schemas.
@@ -115,6 +116,8 @@ pub struct ActivePlan {
     pub layers: Arc<LayerCache>,
     /// Native runtimes that run where the turn is driven and bind no inputs, by index.
     pub light: Vec<Option<Arc<dyn NativeRuntime>>>,
+    /// The one package that provides `world.dimensions@1`.
+    pub dimension_owner: Option<PluginId>,
     /// Topic -> who declares its schema.
     topic_owner: HashMap<String, usize>,
     /// Contract -> who declares its schema.
@@ -145,6 +148,7 @@ impl ActivePlan {
         let light = light_runtimes(&plan, &packages);
         Self {
             light,
+            dimension_owner: dimension_owner(packages.iter().map(|package| &**package)),
             plan,
             digest,
             packages,
@@ -236,6 +240,17 @@ impl ActivePlan {
             Ok(validator) => check(validator, value),
             Err(message) => Err(format!("the schema of {contract:?} does not compile: {message}")),
         }
+    }
+}
+
+/// The package among these that owns the dimensions: the only one that provides [`DIMENSIONS_CONTRACT`].
+pub(crate) fn dimension_owner<'a>(packages: impl Iterator<Item = &'a LoadedPackage>) -> Option<PluginId> {
+    let provides =
+        |package: &&LoadedPackage| package.fragment().provides.iter().any(|one| one.contract == DIMENSIONS_CONTRACT);
+    let mut owners = packages.filter(provides);
+    match (owners.next(), owners.next()) {
+        (Some(owner), None) => Some(owner.plugin_id.clone()),
+        _ => None,
     }
 }
 

@@ -1,12 +1,14 @@
 //! The host side of one runtime: reads through the layer's view with tracking, buffered writes, random draws, logs.
 
+mod world;
+
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
 
 use covel_abi::{CallHost, DataRow, HostError, HostRequest, LogLevel};
-use covel_graph::{Json, RuntimeIx, SessionId, limits::MAX_DATA_VALUE_BYTES};
+use covel_graph::{Json, RuntimeIx, SessionId, limits::MAX_DATA_VALUE_BYTES, world::World};
 use covel_store::Store;
 use fixedbitset::FixedBitSet;
 use futures_util::future::BoxFuture;
@@ -26,7 +28,10 @@ use crate::{
     random,
     results::EmittedEvent,
     session::{MessageRecord, SessionRecord},
+    world::{self as world_model, cast::Cast},
+    write::Write,
 };
+pub(crate) use world::world_key;
 
 /// What all runtimes of one execution share. Frozen at its start.
 pub struct Shared {
@@ -46,8 +51,12 @@ pub struct Shared {
     pub history: OnceLock<Vec<MessageRecord>>,
     /// Resolved settings per plan plugin.
     pub settings: Vec<Json>,
-    /// World facts for `ctx.world` and prompts.
-    pub world: Json,
+    /// The world, as it was published when the execution began.
+    pub world: Option<Arc<World>>,
+    /// Its record for `ctx.world` and prompts, made when first asked for.
+    pub world_record: OnceLock<Json>,
+    /// Public snapshot of the dimensions, frozen when first asked for. SWC-3
+    pub dimensions: OnceLock<Json>,
     /// Committed data.
     pub store: Store,
     /// Time and ids.
@@ -73,10 +82,44 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// What a world says of itself, in the session's language.
+    pub fn world_record(&self) -> &Json {
+        self.world_record.get_or_init(|| world_model::record::of(self.world.as_deref(), &self.session.locale))
+    }
+
+    /// A part of `ctx.world` that stays as it was when the execution began: the session is locked meanwhile, so it
+    /// does not matter when it is read.
+    pub fn frozen_world(&self, part: &str) -> Result<Json, covel_store::StoreError> {
+        Ok(match part {
+            "worldRecord" => self.world_record().clone(),
+            "dimensions" => match self.dimensions.get() {
+                Some(dimensions) => dimensions.clone(),
+                None => {
+                    let owner = self.plan.dimension_owner.as_ref();
+                    let read = |reader: &covel_store::Reader<'_>| {
+                        world_model::view::dimensions(reader, &self.session_id, owner)
+                    };
+                    let dimensions = self.store.read(read)?;
+                    self.dimensions.get_or_init(|| dimensions).clone()
+                }
+            },
+            "seats" => Json::of(&self.session.seats).unwrap_or_else(|_| Json::null()),
+            "dimensionProviderPluginId" => match &self.plan.dimension_owner {
+                Some(owner) => Json::from_value(owner.as_str().into()),
+                None => Json::null(),
+            },
+            _ => Json::null(),
+        })
+    }
+}
+
 /// Where a runtime stands between its calls.
 struct Buffer {
     view: Overlay,
-    writes: Vec<DataWrite>,
+    writes: Vec<Write>,
+    /// Everyone as this runtime sees them; made when it first writes about them.
+    cast: Option<Box<Cast>>,
     written: usize,
     producers: FixedBitSet,
     data_reads: Option<Box<FixedBitSet>>,
@@ -103,7 +146,7 @@ pub struct RuntimeCall {
 /// What is left of a runtime's host when it ended.
 pub struct Buffered {
     /// Writes in order.
-    pub writes: Vec<DataWrite>,
+    pub writes: Vec<Write>,
     /// Runtimes whose results or uncommitted writes it read. RDD-1
     pub producers: FixedBitSet,
     /// Of these, whose uncommitted writes it read.
@@ -161,6 +204,7 @@ impl RuntimeCall {
             buffer: Mutex::new(Buffer {
                 view,
                 writes: Vec::new(),
+                cast: None,
                 written: 0,
                 producers: FixedBitSet::new(),
                 data_reads: None,
@@ -237,13 +281,20 @@ impl RuntimeCall {
     ///
     /// # Errors
     /// The first refusal; nothing was buffered then.
-    pub fn apply_writes(&self, writes: &[DataWrite], own_code: bool) -> Result<(), HostError> {
+    pub fn apply_writes(&self, writes: &[Write], own_code: bool) -> Result<(), HostError> {
         // One lock for all: what the runtime's own code writes meanwhile must not be rolled back with them.
         let mut buffer = self.open()?;
         let (view, count, written) = (buffer.view.clone(), buffer.writes.len(), buffer.written);
         for write in writes {
-            if let Err(error) = self.write_to(&mut buffer, &write.namespace, &write.key, write.op.clone(), own_code) {
+            let applied = match write {
+                Write::Data(write) => {
+                    self.write_to(&mut buffer, &write.namespace, &write.key, write.op.clone(), own_code)
+                }
+                Write::Proposal(proposal) => self.propose_to(&mut buffer, proposal),
+            };
+            if let Err(error) = applied {
                 buffer.view = view;
+                buffer.cast = None;
                 buffer.writes.truncate(count);
                 buffer.written = written;
                 return Err(error);
@@ -345,7 +396,7 @@ impl RuntimeCall {
         }
         buffer.written += bytes;
         buffer.view.put(self.key(namespace, key), value, self.runtime);
-        buffer.writes.push(DataWrite { namespace: namespace.into(), key: key.into(), op });
+        buffer.writes.push(Write::Data(DataWrite { namespace: namespace.into(), key: key.into(), op }));
         Ok(())
     }
 
@@ -432,7 +483,7 @@ impl CallHost for RuntimeCall {
     }
 
     fn world(&self, part: &str) -> Result<Json, HostError> {
-        Ok(self.shared.world.value().get(part).cloned().map_or_else(Json::null, Json::from_value))
+        self.world_part(part)
     }
 
     fn store(&self, method: &str, argument: &Json) -> Result<Json, HostError> {

@@ -432,8 +432,9 @@ impl CallHost for CommandHost {
         Ok(drawn)
     }
 
-    fn world(&self, _part: &str) -> Result<Json, HostError> {
-        Ok(Json::null())
+    fn world(&self, part: &str) -> Result<Json, HostError> {
+        self.check_open()?;
+        self.inner.committed_world(&self.session, part).map_err(|error| HostError::new(error.code(), error.to_string()))
     }
 
     fn store(&self, method: &str, argument: &Json) -> Result<Json, HostError> {

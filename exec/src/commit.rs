@@ -18,12 +18,17 @@ use crate::{
     active::{ActivePlan, LoadedPackage, check},
     ambient::{Ambient, iso_time},
     core::{PhaseKind, Status},
-    document::{DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
+    document::{ChangeDocument, DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
     inputs::EXPORT_OWNER,
     ops,
     overlay::{DataOp, DataWrite},
     session::{MessageRecord, Phase, SessionRecord, SetupState},
     walked::{Walked, conceal},
+    world::{
+        commit::{Author, WorldCommit, WorldState},
+        seat,
+    },
+    write::Write,
 };
 
 /// What one unit needs of others to be kept.
@@ -42,13 +47,22 @@ struct Unit {
     plugin: PluginId,
     story: bool,
     setup: bool,
-    writes: Vec<DataWrite>,
+    writes: Vec<Write>,
     export: Option<(String, Json)>,
     package: Arc<LoadedPackage>,
     hangs: Vec<Hangs>,
     narrative: Option<String>,
     counts: bool,
     concealed: bool,
+}
+
+/// What one unit wrote.
+#[derive(Default)]
+struct UnitChanges {
+    data: Vec<DataChange>,
+    changes: Vec<ChangeDocument>,
+    /// Its export could not be stored.
+    note: Option<ErrorInfo>,
 }
 
 /// Everything the transaction does, owned, so that it can run on the store's writer thread.
@@ -67,6 +81,7 @@ pub struct CommitPlan {
     counts_turn: bool,
     manual: bool,
     now: String,
+    world: WorldCommit,
 }
 
 /// What a commit did.
@@ -98,6 +113,10 @@ impl From<StoreError> for Refused {
 }
 
 impl Refused {
+    pub(crate) fn internal(message: String) -> Self {
+        rule("internal", message)
+    }
+
     /// As documents show it.
     pub fn to_error(&self) -> ErrorInfo {
         match self {
@@ -126,6 +145,26 @@ pub fn precondition(walked: &Walked) -> Option<ErrorInfo> {
                 error.map_or_else(|| ("story-failed".to_owned(), String::new()), |error| (error.code, error.message));
             return Some(ErrorInfo::new(code, format!("the story runtime {id} failed: {message}")));
         }
+    }
+    // A narrative may not stand on a world its keeper could not show. SWC-2
+    let plan = &walked.shared.plan;
+    let owns = |runtime: &&RuntimeIx| plan.dimension_owner.as_ref() == Some(&plan.package(**runtime).plugin_id);
+    let publishes = |runtime: &&RuntimeIx| {
+        plan.decl(**runtime).output.contract.as_deref() == Some(crate::world::DIMENSIONS_CONTRACT)
+    };
+    if plan.dimension_owner.is_some()
+        && walked.order.iter().any(|runtime| is_story(plan, *runtime))
+        && let Some(lost) = walked
+            .order
+            .iter()
+            .filter(owns)
+            .filter(publishes)
+            .find(|runtime| walked.core.status(**runtime) == Status::Failed)
+    {
+        return Some(ErrorInfo::new(
+            "dimension-snapshot-unavailable",
+            format!("{} could not publish the dimensions of this turn", plan.runtime_id(*lost)),
+        ));
     }
     None
 }
@@ -174,6 +213,7 @@ impl CommitPlan {
             });
         }
         let has_story = units.iter().any(|unit| unit.story);
+        let now = iso_time(ambient.now_millis());
         document.committed = true;
         let all_setup = plan
             .plan
@@ -202,7 +242,16 @@ impl CommitPlan {
                 .order
                 .iter()
                 .any(|runtime| walked.core.phase_kind(walked.core.place(*runtime)) == Some(PhaseKind::Manual)),
-            now: iso_time(ambient.now_millis()),
+            world: WorldCommit {
+                session_id: shared.session_id.clone(),
+                turn_id: shared.turn_id.clone(),
+                logical_turn: shared.logical_turn,
+                locale: shared.session.locale.clone(),
+                now: now.clone(),
+                dimension_owner: plan.dimension_owner.clone(),
+                state: WorldState::default(),
+            },
+            now,
         }
     }
 
@@ -230,6 +279,7 @@ impl CommitPlan {
             return Err(rule("session-changed", "another execution of the session committed meanwhile"));
         }
         self.session.status = stored.status;
+        self.session.seats = stored.seats;
 
         let mut changes = BTreeMap::new();
         let mut dropped: Vec<RuntimeIx> = Vec::new();
@@ -240,7 +290,7 @@ impl CommitPlan {
             let hanging = self.falls_with(&unit, &dropped);
             let outcome = match hanging {
                 Some(error) => Err(error),
-                None => match tx.savepoint(|tx| self.apply_unit(tx, &unit)) {
+                None => match self.try_unit(tx, &unit) {
                     Ok(written) => Ok(written),
                     Err(Refused::Rule(error)) => Err(error),
                     // Limits of one record or namespace are this unit's fault, anything else is the store's.
@@ -251,9 +301,10 @@ impl CommitPlan {
                 },
             };
             match outcome {
-                Ok((written, note)) => {
-                    self.document.notes.extend(note);
-                    for change in written {
+                Ok(written) => {
+                    self.document.notes.extend(written.note);
+                    self.document.changes.extend(written.changes);
+                    for change in written.data {
                         let at = (change.plugin_id.clone(), change.namespace.clone(), change.key.clone());
                         changes.insert(at, change);
                     }
@@ -273,6 +324,9 @@ impl CommitPlan {
         self.mark_dropped(&isolated);
         let messages = self.journal(tx, &kept)?;
         self.clock(&kept);
+        if let Some(players) = self.world.players() {
+            seat::reconcile(&mut self.session.seats, &players);
+        }
         self.document.isolated = isolated;
         self.session.turn_count += 1;
         self.session.updated_at.clone_from(&self.now);
@@ -316,65 +370,88 @@ impl CommitPlan {
         None
     }
 
-    /// The changes of a unit, and a note when its export could not be stored.
-    fn apply_unit(&self, tx: &mut Tx<'_>, unit: &Unit) -> Result<(Vec<DataChange>, Option<ErrorInfo>), Refused> {
-        let mut changes = Vec::with_capacity(unit.writes.len());
-        for write in &unit.writes {
-            let value = match &write.op {
-                DataOp::Set(value) => Some(value.clone()),
-                DataOp::Delete => None,
-                DataOp::Update(list) => {
-                    // DAT-1: applied to the newest value, so writers of different fields both survive.
-                    let current = tx.read().get_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
-                    let next = ops::apply(current.as_ref().map(|record| record.value.value()), list.value())
-                        .map_err(|error| rule("conflict", format!("{}/{}: {error}", write.namespace, write.key)))?;
-                    Some(Json::from_value(next))
-                }
-            };
-            match &value {
-                Some(value) => {
-                    if value.byte_len() > MAX_DATA_VALUE_BYTES {
-                        return Err(rule(
-                            "value-too-large",
-                            format!(
-                                "{}/{} has {} bytes; at most {MAX_DATA_VALUE_BYTES}",
-                                write.namespace,
-                                write.key,
-                                value.byte_len()
-                            ),
-                        ));
-                    }
-                    if let Some(validator) = unit.package.data_schemas.get(&*write.namespace) {
-                        check(validator, value.value()).map_err(|message| {
-                            rule("data-schema-invalid", format!("{}/{}: {message}", write.namespace, write.key))
-                        })?;
-                    }
-                    tx.put_data(&self.session_id, &unit.plugin, &write.namespace, &write.key, value, &self.now)?;
-                }
-                None => {
-                    tx.delete_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
+    /// Applies a unit in a savepoint; a refused one leaves nothing.
+    fn try_unit(&mut self, tx: &mut Tx<'_>, unit: &Unit) -> Result<UnitChanges, Refused> {
+        let before = self.world.state.clone();
+        let outcome = tx.savepoint(|tx| self.apply_unit(tx, unit));
+        if outcome.is_err() {
+            self.world.state = before;
+        }
+        outcome
+    }
+
+    fn apply_unit(&mut self, tx: &mut Tx<'_>, unit: &Unit) -> Result<UnitChanges, Refused> {
+        let mut made = UnitChanges { data: Vec::with_capacity(unit.writes.len()), ..UnitChanges::default() };
+        for (at, write) in unit.writes.iter().enumerate() {
+            match write {
+                Write::Data(write) => made.data.push(self.apply_data(tx, unit, write)?),
+                Write::Proposal(proposal) => {
+                    let author = Author { plugin: &unit.plugin, runtime: &unit.id, at };
+                    made.changes.extend(self.world.apply(tx, author, proposal)?);
                 }
             }
-            changes.push(DataChange {
-                plugin_id: unit.plugin.as_str().to_owned(),
-                namespace: write.namespace.to_string(),
-                key: write.key.to_string(),
-                value,
-            });
         }
-        let Some((key, value)) = &unit.export else { return Ok((changes, None)) };
+        if unit.story && unit.narrative.is_some() && !self.manual {
+            let author = Author { plugin: &unit.plugin, runtime: &unit.id, at: unit.writes.len() };
+            made.changes.extend(self.world.narrated(tx, author)?);
+        }
+        let Some((key, value)) = &unit.export else { return Ok(made) };
         // An export that cannot be kept is the readers' loss, not the unit's.
         let stored = tx.savepoint(|tx| {
             tx.put_data(&self.session_id, &EXPORT_OWNER.into(), &unit.id, key, value, &self.now).map(drop)
         });
-        let note = match stored {
+        made.note = match stored {
             Ok(()) => None,
             Err(error @ (StoreError::ValueTooLarge { .. } | StoreError::NamespaceFull { .. })) => {
                 Some(ErrorInfo::new("export-not-stored", format!("{}: export {key:?}: {error}", unit.id)))
             }
             Err(error) => return Err(error.into()),
         };
-        Ok((changes, note))
+        Ok(made)
+    }
+
+    fn apply_data(&self, tx: &mut Tx<'_>, unit: &Unit, write: &DataWrite) -> Result<DataChange, Refused> {
+        let value = match &write.op {
+            DataOp::Set(value) => Some(value.clone()),
+            DataOp::Delete => None,
+            DataOp::Update(list) => {
+                // DAT-1: applied to the newest value, so writers of different fields both survive.
+                let current = tx.read().get_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
+                let next = ops::apply(current.as_ref().map(|record| record.value.value()), list.value())
+                    .map_err(|error| rule("conflict", format!("{}/{}: {error}", write.namespace, write.key)))?;
+                Some(Json::from_value(next))
+            }
+        };
+        match &value {
+            Some(value) => {
+                if value.byte_len() > MAX_DATA_VALUE_BYTES {
+                    return Err(rule(
+                        "value-too-large",
+                        format!(
+                            "{}/{} has {} bytes; at most {MAX_DATA_VALUE_BYTES}",
+                            write.namespace,
+                            write.key,
+                            value.byte_len()
+                        ),
+                    ));
+                }
+                if let Some(validator) = unit.package.data_schemas.get(&*write.namespace) {
+                    check(validator, value.value()).map_err(|message| {
+                        rule("data-schema-invalid", format!("{}/{}: {message}", write.namespace, write.key))
+                    })?;
+                }
+                tx.put_data(&self.session_id, &unit.plugin, &write.namespace, &write.key, value, &self.now)?;
+            }
+            None => {
+                tx.delete_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
+            }
+        }
+        Ok(DataChange {
+            plugin_id: unit.plugin.as_str().to_owned(),
+            namespace: write.namespace.to_string(),
+            key: write.key.to_string(),
+            value,
+        })
     }
 
     fn mark_dropped(&mut self, isolated: &[IsolatedDocument]) {

@@ -117,6 +117,21 @@ impl DataChange {
     }
 }
 
+/// One committed write beyond plugin data, as the protocol tells it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeDocument {
+    /// Event name: `character.upserted`, `state.changed`, `interaction.requested`...
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Writing package.
+    pub plugin_id: String,
+    /// Writing runtime.
+    pub runtime_id: String,
+    /// Payload of the event, without the two ids above.
+    pub payload: Json,
+}
+
 /// One execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -138,6 +153,9 @@ pub struct TurnDocument {
     pub runtimes: Vec<RuntimeDocument>,
     /// Events in order.
     pub events: Vec<EventDocument>,
+    /// Committed writes beyond plugin data, in order: characters, lorebook, dimensions, state, what is shown and asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeDocument>,
     /// Runtimes dropped at commit.
     pub isolated: Vec<IsolatedDocument>,
     /// Staged operations.

@@ -52,6 +52,17 @@ pub enum ExecError {
         /// One sentence.
         message: String,
     },
+    /// The session has no such seat.
+    #[error("there is no seat {0:?} in this session")]
+    SeatNotFound(String),
+    /// A rule of the session's world refuses the change.
+    #[error("{message}")]
+    Refused {
+        /// The rule's code: `character-invalid`, `character-alias-conflict`...
+        code: String,
+        /// One sentence.
+        message: String,
+    },
     /// A request field is out of range.
     #[error("{field}: {message}")]
     Invalid {
@@ -87,9 +98,10 @@ impl ExecError {
             Self::SessionNotActive { .. } => "session-not-active",
             Self::WorldNotFound(_) => "world-not-found",
             Self::PluginNotFound(_) => "plugin-not-found",
-            Self::Activation { code, .. } | Self::Command { code, .. } => code,
+            Self::Activation { code, .. } | Self::Command { code, .. } | Self::Refused { code, .. } => code,
             Self::RuntimeNotActive(_) => "runtime-not-active",
             Self::CommandNotActive(_) => "command-not-active",
+            Self::SeatNotFound(_) => "seat-not-found",
             Self::Invalid { .. } => "invalid-request",
             Self::Package { .. } => "package-failed",
             Self::Closing => "closing",

@@ -6,7 +6,10 @@ use covel_graph::{Json, RuntimeIx};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{active::ActivePlan, document::RuntimeDocument};
+use crate::{
+    active::ActivePlan,
+    document::{ChangeDocument, RuntimeDocument},
+};
 
 /// Where events go. Each is small and bounded by the execution's own limits.
 pub type EventSink = UnboundedSender<TurnEvent>;
@@ -22,6 +25,29 @@ pub struct TurnEvent {
     pub turn_id: String,
     /// Payload.
     pub payload: Json,
+}
+
+/// Committed changes that the protocol has an event for.
+const CHANGE_EVENTS: [&str; 8] = [
+    "state.changed",
+    "interaction.requested",
+    "ui.rendered",
+    "asset.generated",
+    "character.upserted",
+    "character-schema.changed",
+    "dimensions.changed",
+    "dimensions.settlement.changed",
+];
+
+/// The event of a committed change: its payload with who wrote it.
+pub(crate) fn of_change(change: &ChangeDocument) -> Option<(&'static str, Value)> {
+    let kind = CHANGE_EVENTS.into_iter().find(|kind| *kind == change.kind)?;
+    let mut payload = change.payload.value().clone();
+    if let Value::Object(map) = &mut payload {
+        map.insert("pluginId".into(), change.plugin_id.as_str().into());
+        map.insert("runtimeId".into(), change.runtime_id.as_str().into());
+    }
+    Some((kind, payload))
 }
 
 /// Sends the events of one execution.

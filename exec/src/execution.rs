@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     active::{LoadedPackage, check},
     agent::{self, AgentRun},
-    call_host::{Buffered, RuntimeCall, Shared},
+    call_host::{Buffered, RuntimeCall, Shared, world_key},
     core::{Action, ChainLimit, Ended, PhaseKind, TurnCore},
     document::{ErrorInfo, RuntimeStatus},
     event::Emitter,
@@ -33,6 +33,8 @@ use crate::{
     results::{RuntimeResult, from_guard, from_handler},
     tools::base_fields,
     walked::{Slot, Walked},
+    world,
+    write::{Proposal, Write},
 };
 
 /// Wall-clock limit of a handler or guard whose manifest sets none, milliseconds.
@@ -645,9 +647,49 @@ impl Driver<'_> {
             let plugin = self.walked.shared.plan.plugin_ix(runtime);
             let writes =
                 self.walked.slots[runtime.index()].result().map(|result| result.writes.clone()).unwrap_or_default();
-            for write in writes {
-                self.merge_write(runtime, plugin, &write);
+            for write in &writes {
+                match write {
+                    Write::Data(write) => self.merge_write(runtime, plugin, write),
+                    Write::Proposal(proposal) => self.merge_proposal(runtime, proposal),
+                }
             }
+        }
+    }
+
+    /// Characters and their schema are seen by later layers; siblings' patches of one character both count.
+    fn merge_proposal(&mut self, runtime: RuntimeIx, proposal: &Proposal) {
+        if !matches!(proposal, Proposal::Character(_) | Proposal::Schema(_)) {
+            return;
+        }
+        let shared = Arc::clone(&self.walked.shared);
+        let now = &shared.session.updated_at;
+        let schema_key = world_key(world::SCHEMA, world::SCHEMA);
+        // A store that cannot be read fails the commit anyway.
+        let read = |body: &dyn Fn(&covel_store::Reader<'_>) -> Result<Option<Json>, covel_store::StoreError>| {
+            shared.store.read(|reader| body(reader)).ok().flatten()
+        };
+        let schema = match self.overlay.get(&schema_key) {
+            Some(entry) => entry.value.clone(),
+            None => read(&|reader| world::view::schema(reader, &shared.session_id)),
+        };
+        match proposal {
+            Proposal::Character(upsert) => {
+                let key = world_key(world::CHARACTERS, &upsert.id);
+                let live = match self.overlay.get(&key) {
+                    Some(entry) => entry.value.clone(),
+                    None => read(&|reader| world::view::character(reader, &shared.session_id, &upsert.id)),
+                };
+                let schema = world::cast::schema_of(schema.as_ref()).unwrap_or_default();
+                let next = world::character::next_record(live.as_ref().map(Json::value), upsert, &schema, now);
+                if let Ok(record) = next {
+                    self.overlay.put(key, Some(Json::from_value(record)), runtime);
+                }
+            }
+            Proposal::Schema(set) => {
+                let record = world::cast::next_schema(schema.as_ref().map(Json::value), set, now);
+                self.overlay.put(schema_key, Some(record), runtime);
+            }
+            _ => {}
         }
     }
 

@@ -34,11 +34,14 @@ mod sessions;
 mod tools;
 mod turn;
 mod walked;
+pub mod world;
+pub mod write;
 
 pub use ambient::{Ambient, FixedAmbient, SystemAmbient, iso_time};
 pub use command::{CommandInfo, CommandOutcome};
 pub use document::{
-    DataChange, ErrorInfo, EventDocument, IsolatedDocument, RuntimeDocument, RuntimeStatus, TurnDocument,
+    ChangeDocument, DataChange, ErrorInfo, EventDocument, IsolatedDocument, RuntimeDocument, RuntimeStatus,
+    TurnDocument,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::ExecError;

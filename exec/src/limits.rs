@@ -44,3 +44,31 @@ pub const MAX_LOG_META_CHARS: usize = 2_000;
 pub const MAX_TOOL_RESULT_CHARS: usize = 32_000;
 /// Most tool calls accepted from one model reply.
 pub const MAX_TOOL_CALLS_PER_REPLY: usize = 64;
+/// Most characters in one session.
+pub const MAX_CHARACTERS: usize = 1_024;
+/// Most aliases of one character.
+pub const MAX_ALIASES: usize = 64;
+/// Most types a character schema names, `player` not counted.
+pub const MAX_CHARACTER_TYPES: usize = 64;
+/// Most attributes of a character schema.
+pub const MAX_ATTRIBUTES: usize = 256;
+/// Deepest nesting of an attribute's own members.
+pub const MAX_ATTRIBUTE_DEPTH: usize = 4;
+/// Most keys of a lorebook entry.
+pub const MAX_LORE_KEYS: usize = 256;
+/// Most committed messages a lorebook entry looks for its keys in.
+pub const MAX_LORE_SCAN_DEPTH: u64 = 20;
+/// Most dimensions of one session.
+pub const MAX_DIMENSIONS: usize = 256;
+/// Most entries of one `dimension.update`.
+pub const MAX_DIMENSION_UPDATES: usize = 64;
+/// Deepest nesting of a dimension's schema.
+pub const MAX_DIMENSION_DEPTH: usize = 16;
+/// Most nodes of a dimension's schema.
+pub const MAX_DIMENSION_NODES: usize = 2_000;
+/// Longest update rule of a dimension, characters.
+pub const MAX_UPDATE_RULE_CHARS: usize = 8_000;
+/// Resolved settlement receipts that are kept.
+pub const MAX_RESOLVED_SETTLEMENTS: usize = 20;
+/// Most characters bound to one seat.
+pub const MAX_SEAT_CHARACTERS: usize = 1_024;

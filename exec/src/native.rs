@@ -13,6 +13,7 @@ use crate::{
     call_host::{RuntimeCall, Shared},
     overlay::Overlay,
     results::{EmittedEvent, RuntimeResult, project_output},
+    write::Proposal,
 };
 
 /// What a native runtime can ask during its call. Reads are tracked and writes buffered exactly as for plugin code.
@@ -66,6 +67,24 @@ impl NativeContext<'_> {
     /// When they do not hold on the value seen.
     pub fn update(&self, namespace: &str, key: &str, ops: Json) -> Result<(), HostError> {
         self.host().data_update(namespace, key, ops)
+    }
+    /// A part of the world (`characters`, `characterSchema`, `dimensions`, `seats`, `worldRecord`); tracked as plugin
+    /// code's reads are. RDD-4
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn world(&self, part: &str) -> Result<Json, HostError> {
+        self.host().world(part)
+    }
+    /// Makes a proposal by type and payload (`character.upsert`, `lorebook.upsert`, `dimension.update`...).
+    ///
+    /// # Errors
+    /// `output-schema-invalid` for a malformed or unknown one, else the code of the rule it breaks.
+    pub fn propose(&self, kind: &str, payload: &Value) -> Result<(), HostError> {
+        let invalid = |message: String| HostError::new("output-schema-invalid", message);
+        let object = payload.as_object().ok_or_else(|| invalid(format!("{kind} is not an object")))?;
+        let proposal = Proposal::read(kind, object).map_err(|fault| invalid(fault.at(kind)))?;
+        self.host().propose(proposal)
     }
     /// A deterministic draw, `min <= n < max`.
     ///

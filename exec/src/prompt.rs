@@ -225,7 +225,7 @@ fn variables(parts: &PromptParts<'_>) -> Value {
     let settings = shared.settings[shared.plan.plugin_ix(parts.call.runtime()) as usize].value().clone();
     serde_json::json!({
         "session": {"id": shared.session.id, "turnNumber": shared.logical_turn},
-        "world": shared.world.value().get("worldRecord").cloned().unwrap_or(Value::Null),
+        "world": shared.world_record(),
         "userSettings": settings,
     })
 }

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     document::{ErrorInfo, RuntimeStatus},
-    limits::{MAX_EVENT_BYTES, MAX_OUTPUT_BYTES},
+    limits::{MAX_EVENT_BYTES, MAX_LOG_META_CHARS, MAX_OUTPUT_BYTES},
     overlay::{DataOp, DataWrite},
+    write::{Fault, Proposal, Write, read_effect},
 };
 
 /// An event a runtime wants to emit.
@@ -41,7 +42,7 @@ pub struct RuntimeResult {
     /// Events, in order.
     pub events: Vec<EmittedEvent>,
     /// Domain writes in order.
-    pub writes: Vec<DataWrite>,
+    pub writes: Vec<Write>,
     /// `completion: done`, or `preGameDone` from an agent.
     pub completion_done: bool,
     /// Notes for authors.
@@ -90,9 +91,22 @@ impl RuntimeResult {
     }
 }
 
-/// Channels that are checked for their shape, but not stored.
-const UNSTORED_CHANNELS: [&str; 7] =
-    ["statePatches", "interactions", "ui", "assetGenerations", "notifications", "jobStatus", "diagnostics"];
+/// Effect channels of a successful result.
+const CHANNELS: [&str; 11] = [
+    "events",
+    "pluginData",
+    "statePatches",
+    "interactions",
+    "ui",
+    "assetGenerations",
+    "notifications",
+    "characters",
+    "lorebook",
+    "jobStatus",
+    "diagnostics",
+];
+/// Most diagnostics taken from one result.
+const MAX_DIAGNOSTICS: usize = 100;
 
 fn schema_invalid(message: impl Into<String>) -> RuntimeResult {
     RuntimeResult::failed("output-schema-invalid", message)
@@ -139,7 +153,12 @@ pub fn from_handler(returned: &Json) -> RuntimeResult {
         if let Err(error) = apply_proposals(&mut result, pending, emitted) {
             return error;
         }
-    } else if object.get("effects").and_then(Value::as_object).is_some_and(has_domain_effects) || !pending.is_empty() {
+        return result;
+    }
+    let effects = object.get("effects").and_then(Value::as_object);
+    let told = effects.and_then(|effects| effects.get("diagnostics")?.as_array());
+    told.into_iter().flatten().filter_map(Value::as_object).for_each(|told| diagnostic(told, &mut result));
+    if effects.is_some_and(has_domain_effects) || !pending.is_empty() {
         result.notes.push(ErrorInfo::new(
             "non-success-domain-effects-stripped",
             "only a successful result may write; its effects were dropped",
@@ -181,11 +200,10 @@ fn has_domain_effects(effects: &Map<String, Value>) -> bool {
 
 fn apply_effects(result: &mut RuntimeResult, effects: &Map<String, Value>) -> Result<(), RuntimeResult> {
     for (channel, list) in effects {
-        let stored = matches!(channel.as_str(), "events" | "pluginData");
-        if !stored && !UNSTORED_CHANNELS.contains(&channel.as_str()) {
+        if !CHANNELS.contains(&channel.as_str()) {
             return Err(schema_invalid(format!(
-                "unknown effect channel effects.{channel}; known: events pluginData {}",
-                UNSTORED_CHANNELS.join(" ")
+                "unknown effect channel effects.{channel}; known: {}",
+                CHANNELS.join(" ")
             )));
         }
         if list.is_null() {
@@ -206,21 +224,37 @@ fn apply_effects(result: &mut RuntimeResult, effects: &Map<String, Value>) -> Re
                 }
                 "pluginData" => {
                     let write = data_write(object).map_err(|message| schema_invalid(format!("{path}: {message}")))?;
-                    result.writes.push(write);
+                    result.writes.push(Write::Data(write));
                 }
-                _ => {
+                "diagnostics" => diagnostic(object, result),
+                "jobStatus" => {
                     let note = ErrorInfo::new(
                         "effect-not-stored",
-                        format!("{path}: this host does not store `{channel}` effects yet"),
+                        format!("{path}: this host does not store job states here"),
                     );
                     if !result.notes.contains(&note) {
                         result.notes.push(note);
+                    }
+                }
+                channel => {
+                    if let Some(read) = read_effect(channel, object) {
+                        let proposal = read.map_err(|fault| schema_invalid(fault.at(&path)))?;
+                        result.writes.push(proposal.into());
                     }
                 }
             }
         }
     }
     Ok(())
+}
+
+/// What plugin code tells its author; kept whatever the outcome.
+fn diagnostic(object: &Map<String, Value>, result: &mut RuntimeResult) {
+    if result.notes.len() < MAX_DIAGNOSTICS {
+        let code = text(object, "code").unwrap_or("diagnostic");
+        let message: String = text(object, "message").unwrap_or_default().chars().take(MAX_LOG_META_CHARS).collect();
+        result.notes.push(ErrorInfo::new(code, message));
+    }
 }
 
 fn event(object: &Map<String, Value>) -> Result<EmittedEvent, String> {
@@ -246,26 +280,25 @@ fn data_write(object: &Map<String, Value>) -> Result<DataWrite, String> {
     Ok(DataWrite { namespace: namespace.into(), key: key.into(), op })
 }
 
-/// Reads a proposal of a tool result into writes. Types other than plugin data and events are refused.
-fn proposal(object: &Map<String, Value>, out: &mut RuntimeResult) -> Result<(), String> {
+/// Reads a proposal of a tool result into writes. Its envelope says nothing: who it comes from is known.
+fn proposal(object: &Map<String, Value>, out: &mut RuntimeResult) -> Result<(), Fault> {
     let kind = text(object, "type").ok_or("a proposal has a string `type`")?;
     let payload = object.get("payload").and_then(Value::as_object).ok_or("a proposal has an object `payload`")?;
     match kind {
-        "plugin.data" => out.writes.push(data_write(payload)?),
+        "plugin.data" | "plugin.data.update" => out.writes.push(Write::Data(data_write(payload)?)),
         "plugin.data.batch" => {
             let items = payload.get("items").and_then(Value::as_array).ok_or("a batch has a list `items`")?;
             for item in items {
-                out.writes.push(data_write(item.as_object().ok_or("a batch item is an object")?)?);
+                out.writes.push(Write::Data(data_write(item.as_object().ok_or("a batch item is an object")?)?));
             }
         }
-        "plugin.data.delete" => out.writes.push(DataWrite {
+        "plugin.data.delete" => out.writes.push(Write::Data(DataWrite {
             namespace: text(payload, "namespace").ok_or("has no string `namespace`")?.into(),
             key: text(payload, "key").ok_or("has no string `key`")?.into(),
             op: DataOp::Delete,
-        }),
-        "plugin.data.update" => out.writes.push(data_write(payload)?),
+        })),
         "event.emit" => out.events.push(event(payload)?),
-        other => return Err(format!("unknown proposal type {other:?}")),
+        other => out.writes.push(Proposal::read(other, payload)?.into()),
     }
     Ok(())
 }
@@ -275,11 +308,11 @@ fn apply_proposals(result: &mut RuntimeResult, pending: &[Value], emitted: &[Val
         for (at, item) in items.iter().enumerate() {
             let object = item.as_object().ok_or_else(|| schema_invalid(format!("{channel}[{at}] is not an object")))?;
             let read = if channel == "emittedEvents" {
-                event(object).map(|event| result.events.push(event))
+                event(object).map(|event| result.events.push(event)).map_err(Fault::Rule)
             } else {
                 proposal(object, result)
             };
-            read.map_err(|message| schema_invalid(format!("{channel}[{at}]: {message}")))?;
+            read.map_err(|fault| schema_invalid(fault.at(&format!("{channel}[{at}]"))))?;
         }
     }
     Ok(())
@@ -301,7 +334,7 @@ pub struct ToolOutcome {
     /// Content.
     pub content: Value,
     /// Writes.
-    pub writes: Vec<DataWrite>,
+    pub writes: Vec<Write>,
     /// Events.
     pub events: Vec<EmittedEvent>,
 }
@@ -315,7 +348,23 @@ pub fn from_tool(returned: &Json) -> Result<ToolOutcome, String> {
     let mut collected = RuntimeResult::default();
     apply_proposals(&mut collected, pending, emitted)
         .map_err(|failed| failed.error.map_or_else(String::new, |error| error.message))?;
+    shown_to_player(content, &mut collected)?;
     Ok(ToolOutcome { content: content.clone(), writes: collected.writes, events: collected.events })
+}
+
+/// A tool's `ui` blocks and its `interaction` are writes of the calling runtime.
+fn shown_to_player(content: &Value, out: &mut RuntimeResult) -> Result<(), String> {
+    let blocks = content.get("ui").and_then(Value::as_array);
+    for (at, block) in blocks.into_iter().flatten().enumerate() {
+        let path = format!("ui[{at}]");
+        let object = block.as_object().ok_or_else(|| format!("{path} is not an object"))?;
+        out.writes.push(Proposal::read("ui.render", object).map_err(|fault| fault.at(&path))?.into());
+    }
+    if let Some(block) = content.get("interaction").and_then(Value::as_object) {
+        let read = Proposal::read("interaction.request", block).map_err(|fault| fault.at("interaction"))?;
+        out.writes.push(read.into());
+    }
+    Ok(())
 }
 
 /// Reads a guard's answer: `None` = run; otherwise the skipped result whose output others may bind.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use covel_graph::Json;
 use serde::{Deserialize, Serialize};
 
+use crate::world::seat::Seat;
+
 /// `setup` until every setup runtime is done or blocked, then `playing`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -110,6 +112,9 @@ pub struct SessionRecord {
     pub triggers: BTreeMap<String, TriggerRecord>,
     /// Events of this session so far: the number of turns stored, which names the next one.
     pub turn_count: u64,
+    /// Who plays. SEA-1
+    #[serde(default)]
+    pub seats: Vec<Seat>,
     /// ISO time.
     pub created_at: String,
     /// ISO time.

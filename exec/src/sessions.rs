@@ -19,6 +19,7 @@ use crate::{
     packages::check_setting,
     select::pending_setup,
     session::{Phase, SessionRecord, SessionStatus},
+    world::{DIMENSIONS_CONTRACT, start::WorldStart},
 };
 
 /// Linked plans kept ready in memory.
@@ -113,17 +114,18 @@ impl Engine {
             incarnation: incarnation.clone(),
             triggers: BTreeMap::new(),
             turn_count: 0,
+            seats: Vec::new(),
             created_at: now.clone(),
             updated_at: now,
         };
-        let created = self.store_new(&mut record).await;
+        let created = self.store_new(&mut record, world.as_deref()).await;
         if created.is_err() {
             inner.approvals.lock().remove(&incarnation);
         }
         created.map(|()| record)
     }
 
-    async fn store_new(&self, record: &mut SessionRecord) -> Result<(), ExecError> {
+    async fn store_new(&self, record: &mut SessionRecord, world: Option<&World>) -> Result<(), ExecError> {
         let inner = &self.0;
         let activation = inner.activate(record)?;
         if let Some(unmet) = activation.unmet.iter().find(|unmet| unmet.blocks()) {
@@ -138,6 +140,21 @@ impl Engine {
         if pending_setup(&plan.plan, record).is_empty() {
             record.phase = Phase::Playing;
         }
+        let content = world.map(|world| world.content_for(&record.locale));
+        if content.is_some_and(|content| content.dimensions.is_some()) && plan.dimension_owner.is_none() {
+            return Err(ExecError::Activation {
+                code: "world-requirement-unmet".into(),
+                message: format!(
+                    "the world declares dimensions, so exactly one active package must provide {DIMENSIONS_CONTRACT}"
+                ),
+            });
+        }
+        let start = WorldStart::of(content, &record.created_at).map_err(|message| ExecError::Activation {
+            code: "world-data-invalid".into(),
+            message: format!("world {:?}: {message}", record.world_id.as_deref().unwrap_or_default()),
+        })?;
+        record.seats.clone_from(&start.seats);
+        let now = record.created_at.clone();
         let key = SessionId::from(record.id.as_str());
         let json = Json::of(&*record).map_err(|error| ExecError::Internal(error.to_string()))?;
         let id = record.id.clone();
@@ -148,6 +165,7 @@ impl Engine {
                     return Err(ExecError::SessionExists(id));
                 }
                 tx.put_session(&key, &json)?;
+                start.write(tx, &key, &now)?;
                 Ok(())
             })
             .await

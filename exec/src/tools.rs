@@ -13,6 +13,7 @@ use crate::{
     limits::{MAX_EVENT_BYTES, MAX_OUTPUT_BYTES},
     overlay::{DataOp, DataWrite},
     results::{EmittedEvent, from_tool},
+    write::Write,
 };
 
 /// Wall-clock limit of one plugin tool call.
@@ -209,7 +210,7 @@ impl Toolbox {
                     key: key.into(),
                     op: DataOp::Set(Json::from_value(value.clone())),
                 };
-                self.call.apply_writes(&[write], false).map_err(failed)?;
+                self.call.apply_writes(&[Write::Data(write)], false).map_err(failed)?;
                 Ok(reply(json!({"success": true, "namespace": namespace, "key": key})))
             }
             "plugin-data-set-batch" => {
@@ -226,7 +227,7 @@ impl Toolbox {
                         return Err(ToolFailure::new("INVALID_ARGS", "an item has `namespace`, `key` and `value`"));
                     };
                     let op = DataOp::Set(Json::from_value(value.clone()));
-                    writes.push(DataWrite { namespace: namespace.into(), key: key.into(), op });
+                    writes.push(Write::Data(DataWrite { namespace: namespace.into(), key: key.into(), op }));
                 }
                 self.call.apply_writes(&writes, false).map_err(failed)?;
                 Ok(reply(json!({"success": true, "count": writes.len()})))

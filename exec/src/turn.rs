@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use covel_graph::{Json, SessionId, fragment::Text, world::World};
+use covel_graph::{Json, SessionId};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -205,6 +205,14 @@ impl Engine {
                 }),
             },
         };
+        if (job.counts || job.origin == "continuation")
+            && let Some(error) = inner.awaits_settlement(&session, &plan)?
+        {
+            let mut refused = blank(&session, &plan, &inner.now());
+            refused.error = Some(error);
+            refused.setup = setup;
+            return Ok(refused);
+        }
         let (mut document, _) = inner.execute_one(session, &plan, job, &request.cancel, &events).await?;
         document.setup = setup;
         Ok(document)
@@ -221,6 +229,7 @@ fn blank(session: &SessionRecord, plan: &ActivePlan, now: &str) -> TurnDocument 
         narrative: String::new(),
         runtimes: Vec::new(),
         events: Vec::new(),
+        changes: Vec::new(),
         isolated: Vec::new(),
         operations: Vec::new(),
         jobs: Vec::new(),
@@ -339,7 +348,9 @@ impl Inner {
             message: message.to_owned(),
             history: OnceLock::new(),
             settings,
-            world: world_json(world.as_deref(), &session.locale),
+            world,
+            world_record: OnceLock::new(),
+            dimensions: OnceLock::new(),
             store: self.store.clone(),
             ambient: Arc::clone(&self.ambient),
             seed: format!("{}#{}", session.seed, session.turn_count),
@@ -371,6 +382,11 @@ fn fan_out(emitter: &Emitter, committed: &Committed) {
             json!({"topic": event.topic, "data": event.data, "pluginId": event.plugin_id, "depth": event.depth}),
         );
     }
+    for change in &committed.document.changes {
+        if let Some((kind, payload)) = crate::event::of_change(change) {
+            emitter.send(kind, payload);
+        }
+    }
     let mut by_plugin: std::collections::BTreeMap<&str, Vec<serde_json::Value>> = std::collections::BTreeMap::new();
     for change in committed.changes.iter().filter(|change| !change.namespace.starts_with("_hidden.")) {
         by_plugin.entry(&change.plugin_id).or_default().push(change.to_event());
@@ -378,22 +394,4 @@ fn fan_out(emitter: &Emitter, committed: &Committed) {
     for (plugin, changes) in by_plugin {
         emitter.send("plugin-data.changed", json!({"pluginId": plugin, "changes": changes}));
     }
-}
-
-fn world_json(world: Option<&World>, locale: &str) -> Json {
-    let Some(world) = world else {
-        return Json::from_value(json!({"characters": [], "dimensions": {}, "seats": []}));
-    };
-    let content = world.content_for(locale);
-    let text = |text: &Text| covel_graph::world::text_for(text, locale).to_owned();
-    Json::from_value(json!({
-        "worldRecord": {
-            "id": world.id, "name": text(&world.name), "description": text(&world.description),
-            "lore": text(&world.lore), "tags": world.tags, "locale": world.default_locale,
-        },
-        "characterSchema": content.character_schema,
-        "characters": content.characters,
-        "dimensions": {},
-        "seats": [],
-    }))
 }

@@ -54,6 +54,7 @@ const ROOT_FIELDS: &[&str] = &[
     "pluginSettings",
     "characterSchema",
     "characters",
+    "lorebook",
     "worldData",
     "dimensions",
     "dimensionSources",
@@ -68,6 +69,8 @@ pub struct WorldContent {
     pub character_schema: Option<Json>,
     /// Character records in author order.
     pub characters: Vec<Json>,
+    /// Lorebook entries in author order.
+    pub lorebook: Vec<Json>,
     /// Map of dimension id to definition.
     pub dimensions: Option<Json>,
 }
@@ -207,7 +210,7 @@ fn read(folder: &mut Folder) -> Option<World> {
 
     let sources = content_sources(folder, &manifest);
     let mut dimensions = manifest.dimensions.clone().map(Value::Object);
-    read_content(folder, &sources, None, &mut content.characters, &mut dimensions);
+    read_content(folder, &sources, None, &mut content, &mut dimensions);
     content.dimensions = dimensions.clone().map(Json::from_value);
 
     let mut localised = BTreeMap::new();
@@ -228,7 +231,7 @@ fn read(folder: &mut Folder) -> Option<World> {
         if let (Some(base), Some(over)) = (&mut dimensions, variant.dimensions) {
             files::overlay(base, &over);
         }
-        read_content(folder, &sources, Some(locale), &mut translated.characters, &mut dimensions);
+        read_content(folder, &sources, Some(locale), &mut translated, &mut dimensions);
         translated.dimensions = dimensions.map(Json::from_value);
         localised.insert(locale.clone(), translated);
     }

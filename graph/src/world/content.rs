@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use super::{
-    SCENES_FOLDER,
+    SCENES_FOLDER, WorldContent,
     files::{self, Folder},
     manifest::{Descriptor, Manifest},
 };
@@ -16,6 +16,7 @@ use crate::Json;
 #[derive(Default)]
 pub(super) struct ContentSources {
     characters: Vec<String>,
+    lorebook: Vec<String>,
     /// Files that hold a whole map of dimensions.
     dimension_maps: Vec<String>,
     /// One file for each dimension.
@@ -25,6 +26,7 @@ pub(super) struct ContentSources {
 pub(super) fn content_sources(folder: &mut Folder, manifest: &Manifest) -> ContentSources {
     let mut sources = ContentSources::default();
     sources.characters.extend(manifest.characters.iter().map(|path| path.value.clone()));
+    sources.lorebook.extend(manifest.lorebook.iter().map(|path| path.value.clone()));
     sources.dimensions.extend(manifest.dimension_sources.iter().map(|(id, path)| (id.clone(), path.value.clone())));
     let descriptor: Option<Descriptor> = manifest.world_data.as_ref().and_then(|path| folder.yaml(&path.value));
     for source in descriptor.into_iter().flat_map(|descriptor| descriptor.sources.into_values()) {
@@ -33,6 +35,7 @@ pub(super) fn content_sources(folder: &mut Folder, manifest: &Manifest) -> Conte
         }
         match source.to.as_str() {
             Some("characters") => sources.characters.push(source.path),
+            Some("lorebook") => sources.lorebook.push(source.path),
             Some("world:metadata.dimensions") => sources.dimension_maps.push(source.path),
             // Sources aimed at a contract are imported when a session has an active namespace for it.
             _ => {}
@@ -46,7 +49,7 @@ pub(super) fn read_content(
     folder: &mut Folder,
     sources: &ContentSources,
     locale: Option<&str>,
-    characters: &mut Vec<Json>,
+    content: &mut WorldContent,
     dimensions: &mut Option<Value>,
 ) {
     fn document(folder: &mut Folder, path: &str, locale: Option<&str>) -> Option<Value> {
@@ -55,20 +58,31 @@ pub(super) fn read_content(
             Some(locale) => folder.optional_yaml(&files::variant_path(path, locale)),
         }
     }
-    for path in &sources.characters {
-        let Some(document) = document(folder, path, locale) else {
-            continue;
-        };
-        if locale.is_some() {
-            let mut all = Value::Array(characters.iter().map(|character| character.value().clone()).collect());
-            files::overlay(&mut all, &document);
-            if let Value::Array(all) = all {
-                *characters = all.into_iter().map(Json::from_value).collect();
+    let lists = [
+        (
+            &sources.characters,
+            &mut content.characters,
+            "characters-invalid",
+            "a characters file holds a list of characters",
+        ),
+        (&sources.lorebook, &mut content.lorebook, "lorebook-invalid", "a lorebook file holds a list of entries"),
+    ];
+    for (paths, records, code, message) in lists {
+        for path in paths {
+            let Some(document) = document(folder, path, locale) else {
+                continue;
+            };
+            if locale.is_some() {
+                let mut all = Value::Array(records.iter().map(|record| record.value().clone()).collect());
+                files::overlay(&mut all, &document);
+                if let Value::Array(all) = all {
+                    *records = all.into_iter().map(Json::from_value).collect();
+                }
+            } else if let Value::Array(list) = document {
+                records.extend(list.into_iter().map(Json::from_value));
+            } else {
+                folder.error(code, path, message);
             }
-        } else if let Value::Array(list) = document {
-            characters.extend(list.into_iter().map(Json::from_value));
-        } else {
-            folder.error("characters-invalid", path, "a characters file holds a list of characters");
         }
     }
     for path in &sources.dimension_maps {

@@ -31,6 +31,8 @@ pub(super) struct Manifest {
     #[serde(default)]
     pub(super) characters: Option<Spanned<String>>,
     #[serde(default)]
+    pub(super) lorebook: Option<Spanned<String>>,
+    #[serde(default)]
     pub(super) world_data: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) dimensions: Option<Map<String, Value>>,

@@ -57,6 +57,9 @@ fn describe(text: &mut String, name: &str, document: &TurnDocument) {
     for event in &document.events {
         let _ = writeln!(text, "  event {} from {} (depth {})", event.topic, event.plugin_id, event.depth);
     }
+    for change in &document.changes {
+        let _ = writeln!(text, "  {} by {}", change.kind, change.runtime_id);
+    }
     for isolated in &document.isolated {
         let _ =
             writeln!(text, "  isolated {}: [{}] {}", isolated.runtime_id, isolated.error.code, isolated.error.message);

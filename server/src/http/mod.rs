@@ -8,6 +8,7 @@ mod emitter;
 pub mod error;
 mod extract;
 mod guard;
+mod model;
 mod page;
 mod plugins;
 mod sessions;
@@ -168,6 +169,17 @@ pub fn router(state: AppState) -> Router {
         .route("/sessions/{session}/plugin-data/{plugin}", get(sessions::data_of_plugin))
         .route("/sessions/{session}/plugin-data/{plugin}/{namespace}", get(sessions::data_of_namespace))
         .route("/sessions/{session}/plugin-data/{plugin}/{namespace}/{key}", get(sessions::data_record))
+        .route("/sessions/{session}/state", get(model::tables))
+        .route("/sessions/{session}/characters", get(model::characters).post(model::put_character))
+        .route("/sessions/{session}/character-schema", get(model::character_schema))
+        .route("/sessions/{session}/lorebook", get(model::lorebook))
+        .route(
+            "/sessions/{session}/lorebook/{entry}",
+            axum::routing::put(model::put_lore_entry).delete(model::delete_lore_entry),
+        )
+        .route("/sessions/{session}/dimensions", get(model::dimensions))
+        .route("/sessions/{session}/seats", get(model::seats))
+        .route("/sessions/{session}/seats/{seat}", axum::routing::put(model::switch_seat))
         .route("/actions", post(actions::act))
         .route("/events/stream", get(stream::events))
         .fallback(unknown_route)

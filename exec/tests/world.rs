@@ -1,0 +1,363 @@
+//! Writes beyond plugin data: characters and their schema, lorebook, dimensions, shared state, what the player is shown
+//! and asked; seats.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use covel_exec::{ExecutionKind, ExecutionRequest, RuntimeStatus, TurnDocument};
+use covel_graph::package::Package;
+use serde_json::{Value, json};
+use support::{Stage, error_code, function, package, row, stage};
+
+/// A story agent.
+fn narrator() -> Arc<Package> {
+    package(&[(
+        "PLUGIN.md",
+        "---\nid: narrator\nkind: plugin\ndescription: Tells.\nprovides: [narrative-engine@1]\nruntime:\n  type: agent\n  schedule: { stage: narrative }\n  io: { visibility: story, output: { contract: narrative-engine@1 } }\n  agent: { loop: { maxRetries: 0 } }\n---\nTell the story.\n",
+    )])
+}
+
+fn told() -> Value {
+    json!([{ "content": "The bell rings." }, { "content": "Again." }, { "content": "And again." }, { "content": "On." }])
+}
+
+/// A function that returns these effects.
+fn writer(id: &str, stage: &str, effects: &str) -> Arc<Package> {
+    let code = format!("export default async (ctx) => ({{ outcome: 'success', value: {{}}, effects: {effects} }});");
+    function(id, &format!("{{ stage: {stage} }}"), "", "", &code)
+}
+
+/// A function that makes these proposals.
+fn proposer(id: &str, stage: &str, extra: &str, proposals: &str) -> Arc<Package> {
+    let code = format!(
+        "export default async (ctx) => ({{ kind: 'covel.tool-result', content: {{ outcome: 'success', value: {{}} }}, pendingProposals: {proposals}, emittedEvents: [] }});"
+    );
+    function(id, &format!("{{ stage: {stage} }}"), "", extra, &code)
+}
+
+fn reader(id: &str, stage: &str, part: &str) -> Arc<Package> {
+    let code =
+        format!("export default async (ctx) => ({{ outcome: 'success', value: {{ seen: ctx.world.{part} }} }});");
+    function(id, &format!("{{ stage: {stage} }}"), "", "", &code)
+}
+
+fn seen<'a>(turn: &'a TurnDocument, id: &str) -> &'a Value {
+    &row(turn, id).output.as_ref().unwrap().value()["seen"]
+}
+
+fn kinds(turn: &TurnDocument) -> Vec<&str> {
+    turn.changes.iter().map(|change| change.kind.as_str()).collect()
+}
+
+fn ids(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
+}
+
+async fn play(packages: Vec<Arc<Package>>) -> (Stage, String, TurnDocument) {
+    let stage = stage(packages, told()).await;
+    let session = stage.session().await;
+    let turn = stage.turn(&session, "look").await;
+    (stage, session, turn)
+}
+
+/// Covers: COM-6, RDD-4
+#[tokio::test(flavor = "multi_thread")]
+async fn characters_of_earlier_layers_are_seen_tracked_and_committed() {
+    let (stage, session, turn) = play(vec![
+        writer(
+            "maker",
+            "pre-turn",
+            "{ characters: [{ id: 'ana', name: 'Ana', fields: { __proto__x: 1, mood: 'calm' } }] }",
+        ),
+        reader("sibling", "pre-turn", "characters"),
+        reader("later", "post-turn", "characters"),
+        reader("only-dimensions", "post-turn", "dimensions"),
+    ])
+    .await;
+    assert!(turn.committed, "{turn:#?}");
+    assert_eq!(*seen(&turn, "sibling"), json!([]), "siblings are blind to each other");
+    let ana = &seen(&turn, "later")[0];
+    assert_eq!(
+        (&ana["id"], &ana["type"], &ana["version"], &ana["sessionId"], &ana["fields"]["mood"]),
+        (&json!("ana"), &json!("npc"), &json!(1), &json!("s"), &json!("calm"))
+    );
+    assert_eq!(row(&turn, "later").reads_from, ["maker"]);
+    assert!(row(&turn, "only-dimensions").reads_from.is_empty());
+    assert!(row(&turn, "sibling").reads_from.is_empty());
+    assert_eq!(kinds(&turn), ["character.upserted"]);
+    assert_eq!(stage.engine.characters(&session).unwrap().len(), 1);
+    assert!(turn.notes.is_empty(), "{:?}", turn.notes);
+}
+
+/// Covers: COM-6, RDD-2, RDD-4
+#[tokio::test(flavor = "multi_thread")]
+async fn who_read_a_character_that_did_not_commit_falls_with_its_writer() {
+    // The writer's second proposal is refused at commit only: both parallel runtimes ask under one id.
+    let ask = "interactions: [{ interactionId: 'q', type: 'choice', choices: [] }]";
+    let (stage, session, turn) = play(vec![
+        narrator(),
+        writer("a-first", "pre-turn", &format!("{{ {ask} }}")),
+        writer("b-maker", "pre-turn", &format!("{{ characters: [{{ id: 'ana', name: 'Ana' }}], {ask} }}")),
+        reader("c-reader", "post-turn", "characters"),
+        reader("d-dimensions", "post-turn", "dimensions"),
+    ])
+    .await;
+    assert!(turn.committed, "{turn:#?}");
+    let dropped: Vec<&str> = turn.isolated.iter().map(|one| one.runtime_id.as_str()).collect();
+    assert_eq!(dropped, ["b-maker", "c-reader"]);
+    assert_eq!(turn.isolated[0].error.code, "interaction-already-requested");
+    assert_eq!(turn.isolated[1].error.code, "upstream-not-committed");
+    assert!(stage.engine.characters(&session).unwrap().is_empty());
+    assert_eq!(kinds(&turn), ["interaction.requested"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_patches_of_one_character_both_survive() {
+    let patch =
+        |field: &str| format!("{{ characters: [{{ id: 'ana', expectedVersion: 1, fields: {{ {field}: 1 }} }}] }}");
+    let (stage, session, turn) = play(vec![
+        writer(
+            "a-maker",
+            "pre-turn",
+            "{ characters: [{ id: 'ana', name: 'Ana', description: 'Tall.', aliases: ['Annie'] }] }",
+        ),
+        writer("b-one", "post-turn", &patch("one")),
+        writer("c-two", "post-turn", &patch("two")),
+        reader("d-reader", "audit", "characters"),
+    ])
+    .await;
+    assert!(turn.committed, "{turn:#?}");
+    let stored = stage.engine.characters(&session).unwrap();
+    let ana = stored[0].value();
+    assert_eq!(ana["fields"], json!({"one": 1, "two": 1}));
+    assert_eq!(
+        (&ana["version"], &ana["description"], &ana["aliases"]),
+        (&json!(3), &json!("Tall."), &json!(["Annie"]))
+    );
+    let mut shown = seen(&turn, "d-reader")[0].clone();
+    for time in ["createdAt", "updatedAt"] {
+        shown[time] = ana[time].clone();
+    }
+    assert_eq!(shown, *ana, "what a later layer saw is what was committed");
+    assert_eq!(row(&turn, "d-reader").reads_from, ["c-two"]);
+}
+
+/// Covers: SEA-1, SEA-4, SEA-5
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_several_players_and_only_the_host_switches_seats() {
+    let players = "{ characters: [{ id: 'ana', name: 'Ana', type: 'player' }, { id: 'bo', name: 'Bo', type: 'player' }, { id: 'cat', name: 'Cat' }] }";
+    let (stage, session, turn) = play(vec![
+        function(
+            "a-players",
+            "{ stage: pre-turn, trigger: { type: auto, maxTriggerCount: 1 } }",
+            "",
+            "",
+            &format!("export default () => ({{ outcome: 'success', effects: {players} }});"),
+        ),
+        reader("b-seats", "post-turn", "seats"),
+    ])
+    .await;
+    assert!(turn.committed, "{turn:#?}");
+    assert_eq!(seen(&turn, "b-seats")[0]["characterIds"], json!([]), "seats are frozen for the execution");
+    assert!(row(&turn, "b-seats").reads_from.is_empty());
+    let next = stage.turn(&session, "again").await;
+    let seat = &seen(&next, "b-seats")[0];
+    assert_eq!(
+        *seat,
+        json!({"id": "player", "primary": true, "currentCharacterId": "ana", "characterIds": ["ana", "bo"]})
+    );
+    let engine = &stage.engine;
+    for (seat, character, code) in [
+        ("player", "cat", "invalid-request"),
+        ("player", "nobody", "invalid-request"),
+        ("other", "bo", "seat-not-found"),
+    ] {
+        let refused = engine.switch_seat_character(&session, seat, character, None).await.unwrap_err();
+        assert_eq!(refused.code(), code);
+    }
+    let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+    engine.switch_seat_character(&session, "player", "bo", Some(sender)).await.unwrap();
+    assert_eq!(events.recv().await.unwrap().kind, "seats.changed");
+    let last = stage.turn(&session, "and again").await;
+    assert_eq!(seen(&last, "b-seats")[0]["currentCharacterId"], "bo");
+    assert_eq!(engine.seats(&session).unwrap()[0].current_character_id.as_deref(), Some("bo"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_schema_rules_characters_and_its_version_counts_on() {
+    let schema = "[{ type: 'character.schema.set', payload: { types: ['guard'], attributes: [{ id: 'trust', name: 'Trust', type: 'number', category: 'social', min: 0, max: 5, defaultValue: 2 }] } }]";
+    let bad = |id: &str, body: &str| writer(id, "post-turn", &format!("{{ characters: [{body}] }}"));
+    let (stage, session, turn) = play(vec![
+        narrator(),
+        proposer("schema", "pre-turn", "", schema),
+        bad("bad-type", "{ id: 'x', name: 'X', type: 'ghost' }"),
+        bad("bad-value", "{ id: 'y', name: 'Y', type: 'guard', fields: { trust: 9 } }"),
+        bad("good", "{ id: 'z', name: 'Z', type: 'guard', fields: { free: [1] } }"),
+        reader("schema-reader", "audit", "characterSchema"),
+    ])
+    .await;
+    assert!(turn.committed, "{turn:#?}");
+    for id in ["bad-type", "bad-value"] {
+        assert_eq!((row(&turn, id).status, error_code(row(&turn, id))), (RuntimeStatus::Failed, "character-invalid"));
+    }
+    let stored = stage.engine.characters(&session).unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].value()["fields"], json!({"free": [1], "trust": 2}));
+    assert_eq!(seen(&turn, "schema-reader")["version"], 1);
+    assert_eq!(row(&turn, "schema-reader").reads_from, ["schema"]);
+    let next = stage.turn(&session, "again").await;
+    assert_eq!(seen(&next, "schema-reader")["version"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn state_lorebook_ui_and_assets_are_stored_and_told() {
+    let effects = "{ statePatches: [{ table: 'town', field: '__proto__', value: 3 }], lorebook: [{ id: 'bell', content: 'It counts.', strategy: 'selective', keys: ['bell'] }], ui: [{ type: 'card', title: 'Hi' }], notifications: [{ title: 'N' }], assetGenerations: [{ ref: { id: 'p1', mime: 'image/png', size: 3 }, modality: 'image' }] }";
+    let stage = stage(vec![writer("w", "pre-turn", effects)], json!([])).await;
+    let session = stage.session().await;
+    let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let turn = stage.engine.execute(ExecutionRequest::player(&session, "x"), Some(sender)).await.unwrap();
+    assert!(turn.committed, "{turn:#?}");
+    let wanted = ["state.changed", "lorebook.upserted", "ui.rendered", "ui.rendered", "asset.generated"];
+    let mut found = kinds(&turn);
+    found.sort_by_key(|kind| wanted.iter().position(|known| known == kind));
+    assert_eq!(found, wanted);
+    let mut told = Vec::new();
+    while let Some(event) = events.recv().await {
+        if event.payload.value().get("runtimeId") == Some(&json!("w")) && !event.kind.starts_with("runtime.") {
+            told.push(event.kind);
+        }
+    }
+    assert_eq!(told.len(), 4, "{told:?}");
+    let tables = stage.engine.state_tables(&session).unwrap();
+    assert_eq!(tables.text(), r#"{"town":{"__proto__":3}}"#);
+    let entries = stage.engine.lorebook(&session).unwrap();
+    assert_eq!((&entries[0].value()["owner"], &entries[0].value()["enabled"]), (&json!("plugin:w"), &json!(true)));
+    assert!(stage.data(&session).is_empty(), "kernel records are not listed as plugin data");
+}
+
+/// One package that owns the dimensions: sets them up, follows narratives, edits by hand.
+fn owner() -> Arc<Package> {
+    package(&[
+        (
+            "PLUGIN.md",
+            "---\nid: keeper\nkind: plugin\ndescription: Keeps dimensions.\nprovides: [world.dimensions@1]\n---\n",
+        ),
+        (
+            "runtimes/init/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: setup }\nfunction: { handler: ./handler.js }\n---\n",
+        ),
+        (
+            "runtimes/init/handler.js",
+            "export default async (ctx) => ({ kind: 'covel.tool-result', emittedEvents: [], content: { outcome: 'success', completion: 'done' }, pendingProposals: [{ type: 'dimension.initialize', payload: { definitions: { tide: { name: 'Tide', schema: { type: 'integer', minimum: 0 }, initialValue: 3, updateRule: { en: 'It falls.', zh: '退潮。' } }, mood: { name: 'Mood', schema: { type: 'string', 'x-i18n': true }, initialValue: { en: 'calm', zh: '平静' } } } } }] });",
+        ),
+        (
+            "runtimes/tracker/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: post-turn }\nio: { inputs: { turn: { from: { kernel: turn-digest@1 }, required: false } } }\nfunction: { handler: ./handler.js }\n---\n",
+        ),
+        (
+            "runtimes/tracker/handler.js",
+            "export default async (ctx) => { if (ctx.playerMessage === 'idle') return { outcome: 'failed', error: 'asleep' }; const tide = ctx.world.dimensions.tide; const stale = ctx.playerMessage === 'stale'; return { kind: 'covel.tool-result', emittedEvents: [], content: { outcome: 'success', value: { tide } }, pendingProposals: [{ type: 'dimension.update', payload: { updates: [{ id: 'tide', expectedVersion: tide.version + (stale ? 5 : 0), value: tide.value - 1 }], source: { resultId: `${ctx.turnId}:narrator`, turnNumber: ctx.logicalTurn } } }] }; };",
+        ),
+        (
+            "runtimes/editor/RUNTIME.md",
+            "---\ntype: function\nschedule: { trigger: { type: manual } }\nfunction: { handler: ./handler.js }\n---\n",
+        ),
+        (
+            "runtimes/editor/handler.js",
+            "export default async (ctx) => ({ kind: 'covel.tool-result', emittedEvents: [], content: { outcome: 'success' }, pendingProposals: [{ type: 'dimension.update', payload: ctx.manualPayload }] });",
+        ),
+    ])
+}
+
+fn manual(session: &str, payload: Value) -> ExecutionRequest {
+    ExecutionRequest {
+        kind: ExecutionKind::Manual {
+            runtime_id: "keeper/editor".into(),
+            payload: covel_graph::Json::from_value(payload),
+            message: String::new(),
+            ignore_upstreams: false,
+        },
+        ..ExecutionRequest::player(session, "")
+    }
+}
+
+/// Covers: SWC-3
+#[tokio::test(flavor = "multi_thread")]
+async fn dimensions_are_frozen_tracked_and_settled() {
+    let stage = stage(vec![owner(), narrator(), reader("audit-reader", "audit", "dimensions")], told()).await;
+    let session = stage.session().await;
+    let first = stage.turn(&session, "go").await;
+    assert!(first.committed, "{first:#?}");
+    assert_eq!(kinds(first.setup.as_ref().unwrap()), ["dimensions.changed"]);
+    assert_eq!(kinds(&first), ["dimensions.settlement.changed", "dimensions.changed", "dimensions.settlement.changed"]);
+    // Post-turn updates show from the next execution.
+    let tide = json!({"name": "Tide", "schema": {"type": "integer", "minimum": 0}, "value": 3, "version": 1});
+    assert_eq!(seen(&first, "audit-reader")["tide"], tide);
+    assert_eq!(seen(&first, "audit-reader")["mood"]["value"], "calm");
+    let public = stage.engine.dimensions(&session).unwrap();
+    assert_eq!(public.value()["dimensions"]["tide"]["value"], 2);
+    assert_eq!(public.value()["dimensionSettlements"], json!([]));
+
+    // The tracker fails: the story stands, the next one waits.
+    let unsettled = stage.turn(&session, "idle").await;
+    assert!(unsettled.committed, "{unsettled:#?}");
+    let receipts = stage.engine.dimensions(&session).unwrap();
+    let source = receipts.value()["dimensionSettlements"][0]["source"].clone();
+    assert_eq!(source["turnNumber"], 2);
+    let blocked = stage.turn(&session, "go on").await;
+    assert_eq!(blocked.error.as_ref().unwrap().code, "dimension-settlement-pending", "{blocked:#?}");
+    assert!(!blocked.committed && blocked.runtimes.is_empty());
+
+    // A plain edit does not resolve it; a settlement does, once.
+    let edit = json!({"updates": [{"id": "tide", "expectedVersion": 2, "value": 7}]});
+    let edited = stage.engine.execute(manual(&session, edit.clone()), None).await.unwrap();
+    assert!(edited.committed, "{edited:#?}");
+    let again = stage.engine.execute(manual(&session, edit), None).await.unwrap();
+    assert_eq!(again.error.as_ref().unwrap().code, "dimension-version-conflict");
+    assert_eq!(stage.turn(&session, "go on").await.error.unwrap().code, "dimension-settlement-pending");
+    let skip = json!({"updates": [], "source": source, "settlement": "skipped"});
+    let settled = stage.engine.execute(manual(&session, skip.clone()), None).await.unwrap();
+    assert_eq!(kinds(&settled), ["dimensions.settlement.changed"], "{settled:#?}");
+    let twice = stage.engine.execute(manual(&session, skip), None).await.unwrap();
+    assert_eq!(twice.error.unwrap().code, "dimension-already-settled");
+    let freed = stage.turn(&session, "go on").await;
+    assert!(freed.committed, "{freed:#?}");
+    assert_eq!(stage.engine.dimensions(&session).unwrap().value()["dimensions"]["tide"]["value"], 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_provider_writes_dimensions_and_stale_batches_fall_alone() {
+    let update = "[{ type: 'dimension.update', payload: { updates: [{ id: 'tide', expectedVersion: 1, value: 0 }] } }]";
+    let data = "{ pluginData: [{ namespace: '_dimensions', key: 'tide', value: 1 }] }";
+    let (stage, session, turn) = play(vec![
+        owner(),
+        narrator(),
+        proposer("thief", "post-turn", "", update),
+        writer("forger", "post-turn", data),
+    ])
+    .await;
+    assert!(turn.committed, "{turn:#?}");
+    assert_eq!(error_code(row(&turn, "thief")), "dimension-owner-required");
+    assert_eq!(error_code(row(&turn, "forger")), "invalid-input");
+    let stale = stage.turn(&session, "stale").await;
+    assert!(stale.committed, "{stale:#?}");
+    assert_eq!(stale.isolated[0].error.code, "dimension-version-conflict");
+    assert_eq!(stage.engine.dimensions(&session).unwrap().value()["dimensions"]["tide"]["version"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_write_takes_back_what_the_runtime_saw_of_it() {
+    let code = "export default async (ctx) => { const before = ctx.world.characters.length; return { kind: 'covel.tool-result', emittedEvents: [], content: { outcome: 'success', value: { before } }, pendingProposals: [{ type: 'character.upsert', payload: { id: 'a', name: 'A' } }, { type: 'character.upsert', payload: { id: 'b', name: 'B', aliases: ['a'] } }] }; };";
+    let (stage, session, turn) = play(vec![
+        narrator(),
+        function("w", "{ stage: pre-turn }", "", "", code),
+        reader("r", "post-turn", "characters"),
+    ])
+    .await;
+    assert_eq!(error_code(row(&turn, "w")), "character-alias-conflict");
+    assert_eq!(*seen(&turn, "r"), json!([]));
+    assert!(stage.engine.characters(&session).unwrap().is_empty());
+    assert!(ids(seen(&turn, "r")).is_empty());
+}
