@@ -56,7 +56,7 @@ impl Engine {
         let object = payload.as_object().ok_or_else(|| invalid("a character is an object".into()))?;
         let proposal =
             Proposal::read("character.upsert", object).map_err(|fault| invalid(fault.at("the character")))?;
-        let _lock = SessionLock::take(&self.0, session_id)?;
+        let _lock = SessionLock::take(&self.0, session_id).await?;
         let mut session = self.open_session(session_id)?;
         let (id, now) = (SessionId::from(session_id), self.0.now());
         let mut world = WorldCommit {
@@ -110,7 +110,7 @@ impl Engine {
         let invalid = |message: String| ExecError::Invalid { field: "entry".into(), message };
         let object = entry.as_object().ok_or_else(|| invalid("an entry is an object".into()))?;
         let entry = LoreEntry::read(object).map_err(|fault| invalid(fault.at("the entry")))?;
-        let _lock = SessionLock::take(&self.0, session_id)?;
+        let _lock = SessionLock::take(&self.0, session_id).await?;
         self.open_session(session_id)?;
         let (id, now, stored) = (SessionId::from(session_id), self.0.now(), entry.clone());
         self.0
@@ -132,7 +132,7 @@ impl Engine {
     /// # Errors
     /// The session's own refusals.
     pub async fn delete_lore_entry(&self, session_id: &str, entry_id: &str) -> Result<bool, ExecError> {
-        let _lock = SessionLock::take(&self.0, session_id)?;
+        let _lock = SessionLock::take(&self.0, session_id).await?;
         self.open_session(session_id)?;
         let (id, entry) = (SessionId::from(session_id), entry_id.to_owned());
         let deleted = self

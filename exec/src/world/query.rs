@@ -129,7 +129,7 @@ impl Engine {
     ) -> Result<Seat, ExecError> {
         let inner = &self.0;
         inner.check_open()?;
-        let _lock = SessionLock::take(inner, session_id)?;
+        let _lock = SessionLock::take(inner, session_id).await?;
         let mut session = inner.session(session_id)?;
         if session.status == SessionStatus::Ended {
             return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });
