@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::{
+    activations::ActivationCache,
     active::{ActivePlan, LoadedPackage},
     ambient::{Ambient, SystemAmbient, iso_time},
     error::ExecError,
@@ -69,6 +70,10 @@ pub(crate) struct Inner {
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) random_seed: Option<String>,
     pub(crate) packages: RwLock<BTreeMap<String, Arc<LoadedPackage>>>,
+    /// Raised with every publication, while `packages` is locked for writing.
+    pub(crate) registry: AtomicU64,
+    /// Outcomes of activation by what went in.
+    pub(crate) activations: ActivationCache,
     pub(crate) worlds: RwLock<BTreeMap<String, Arc<World>>>,
     /// Linked plans by the publications they link.
     pub(crate) plans: Mutex<HashMap<Vec<u64>, Arc<ActivePlan>>>,
@@ -104,6 +109,8 @@ impl Engine {
             ambient: options.ambient,
             random_seed: options.random_seed,
             packages: RwLock::default(),
+            registry: AtomicU64::new(0),
+            activations: ActivationCache::default(),
             worlds: RwLock::default(),
             plans: Mutex::default(),
             locks: Mutex::default(),

@@ -3,6 +3,7 @@
 //! Here live the engine an embedder opens, the sans-IO turn core, the driver that walks a plan, agents, tools,
 //! overlays and the commit. Not here: HTTP, model protocols, the layout of the store, JavaScript itself.
 
+mod activations;
 pub mod active;
 mod agent;
 pub mod ambient;

@@ -26,6 +26,8 @@ pub const MAX_CALL_REPEATS: u8 = 2;
 pub const MAX_UPDATE_OPS: usize = 256;
 /// Longest player message, characters.
 pub const MAX_MESSAGE_CHARS: usize = 100_000;
+/// Outcomes of activation kept in memory.
+pub const MAX_ACTIVATIONS: usize = 1_024;
 /// Longest session id, bytes.
 pub const MAX_SESSION_ID_BYTES: usize = 128;
 /// Most turns executing at the same time in one engine; more wait.

@@ -1,6 +1,9 @@
 //! Publishing packages: fragments into the store, code into isolates, both visible at once.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use covel_abi::{Declared, DeclaredService, GenerationSpec};
 use covel_graph::{
@@ -192,7 +195,11 @@ impl Inner {
     /// Makes a publication the current one. Plans of the one before are let go, so that its isolate is freed once
     /// the executions that pin it have ended. REL-10
     fn replace(&self, loaded: Arc<LoadedPackage>) {
-        let before = self.packages.write().insert(loaded.id().to_owned(), loaded);
+        let before = {
+            let mut packages = self.packages.write();
+            self.registry.fetch_add(1, Ordering::SeqCst);
+            packages.insert(loaded.id().to_owned(), loaded)
+        };
         if let Some(before) = before {
             self.plans.lock().retain(|epochs, _| !epochs.contains(&before.epoch));
         }

@@ -1,6 +1,9 @@
 //! Sessions: creating, listing, ending, and the active plan each execution pins.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use covel_graph::{
     Json, PlanDigest, PluginId, SessionId,
@@ -12,6 +15,7 @@ use covel_graph::{
 };
 
 use crate::{
+    activations::ActivationKey,
     active::{ActivePlan, LoadedPackage},
     engine::{Engine, Inner, SessionLock},
     error::ExecError,
@@ -326,18 +330,26 @@ impl Inner {
     }
 
     /// Re-resolves the active set from the player's request, exclusions and live grants. REL-6
-    pub(crate) fn activate(&self, record: &SessionRecord) -> Result<Activation, ExecError> {
-        let loaded: Vec<Arc<LoadedPackage>> = self.packages.read().values().cloned().collect();
-        let packages: Vec<Arc<Package>> = loaded.iter().map(|loaded| Arc::clone(&loaded.package)).collect();
-        let approved: Vec<String> = self
-            .approvals
-            .lock()
-            .get(&record.incarnation)
-            .map(|approved| approved.iter().cloned().collect())
-            .unwrap_or_default();
+    pub(crate) fn activate(&self, record: &SessionRecord) -> Result<Arc<Activation>, ExecError> {
+        let approved = self.approvals.lock().get(&record.incarnation).cloned().unwrap_or_default();
+        let mut approved: Vec<String> = approved.into_iter().collect();
+        approved.sort_unstable();
         let world = record.world_id.as_deref().and_then(|id| self.world(id).ok());
-        let activation =
-            activation_of(&packages, &record.requested_plugins, &record.excluded_plugins, &approved, world.as_deref());
+        let world = world.as_deref();
+        let key = ActivationKey::new([&record.requested_plugins, &record.excluded_plugins, &approved], world);
+        let known = self.activations.get(key, self.registry.load(Ordering::SeqCst));
+        let activation = known.unwrap_or_else(|| {
+            // Version and packages under one lock, so that an outcome is never kept for a later registry.
+            let (version, packages) = {
+                let packages = self.packages.read();
+                let all: Vec<_> = packages.values().map(|loaded| Arc::clone(&loaded.package)).collect();
+                (self.registry.load(Ordering::SeqCst), all)
+            };
+            let (requested, excluded) = (&record.requested_plugins, &record.excluded_plugins);
+            let outcome = Arc::new(activation_of(&packages, requested, excluded, &approved, world));
+            self.activations.put(key, version, Arc::clone(&outcome));
+            outcome
+        });
         if activation.active.is_empty() {
             let why = activation.rejected.first().map(|r| format!("; {}: {}", r.plugin, r.message)).unwrap_or_default();
             return Err(ExecError::Activation {

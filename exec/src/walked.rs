@@ -153,7 +153,10 @@ impl Walked {
         for deferred in self.core.deferred().iter().filter(|deferred| deferred.repeated) {
             document.notes.push(ErrorInfo::new(
                 "background-follower-repeated",
-                format!("the topic {} follows came up at several depths; it runs once", plan.runtime_id(deferred.runtime)),
+                format!(
+                    "the topic {} follows came up at several depths; it runs once",
+                    plan.runtime_id(deferred.runtime)
+                ),
             ));
         }
         document.runtimes = self.documents();

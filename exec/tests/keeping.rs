@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::Arc;
 
-use covel_exec::{ExecutionKind, ExecutionRequest, RuntimeStatus, SetupState};
+use covel_exec::{ExecutionKind, ExecutionRequest, NewSession, RuntimeStatus, SetupState, TurnDocument};
 use covel_graph::package::Package;
 use serde_json::json;
 use support::{function, package, row, stage};
@@ -217,4 +217,42 @@ async fn a_command_is_found_by_its_name_before_any_alias() {
     let session = stage.session().await;
     let found = stage.engine.command(&session, "/roll", None).await.unwrap();
     assert_eq!(found.message.as_deref(), Some("late"));
+}
+
+/// The active set is that of the player's request and of what is published now, whatever was resolved before.
+/// Covers: REL-6
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_between_turns_is_resolved_anew_from_the_players_request() {
+    let wanting = |version: &str, requires: &str| {
+        package(&[
+            (
+                "PLUGIN.md",
+                &format!(
+                    "---\nid: wanting\nkind: plugin\nversion: {version}\ndescription: Wants.\n{requires}runtime:\n  type: function\n  schedule: {{ stage: pre-turn }}\n  function: {{ handler: ./h.js }}\n---\n"
+                ),
+            ),
+            ("h.js", "export default () => ({ outcome: 'success' });"),
+        ])
+    };
+    let stage = stage(vec![wanting("1.0.0", ""), steady()], json!([])).await;
+    let new = NewSession {
+        id: Some("s".into()),
+        plugins: Some(vec!["wanting".into(), "steady".into()]),
+        ..NewSession::default()
+    };
+    stage.engine.create_session(new).await.unwrap();
+    let active = |turn: &TurnDocument| turn.runtimes.iter().map(|row| row.runtime_id.clone()).collect::<Vec<_>>();
+    for _ in 0..2 {
+        assert_eq!(active(&stage.turn("s", "go").await), ["steady", "wanting"]);
+    }
+    // A contract nobody provides: the stale activation must not be used.
+    stage.engine.publish(vec![wanting("1.1.0", "requires: [gone@1]\n")]).await;
+    assert_eq!(active(&stage.turn("s", "go").await), ["steady"]);
+    // The choice is kept: once it can be met again it is.
+    stage.engine.publish(vec![wanting("1.2.0", "")]).await;
+    assert_eq!(active(&stage.turn("s", "go").await), ["steady", "wanting"]);
+}
+
+fn steady() -> Arc<Package> {
+    function("steady", "{ stage: pre-turn }", "", "", "export default () => ({ outcome: 'success' });")
 }
