@@ -18,6 +18,8 @@ use covel_graph::{
     schema::Validator,
 };
 
+use fixedbitset::FixedBitSet;
+
 use crate::{
     document::ErrorInfo,
     native::{NativePackage, NativeRuntime},
@@ -118,6 +120,10 @@ pub struct ActivePlan {
     pub light: Vec<Option<Arc<dyn NativeRuntime>>>,
     /// The one package that provides `world.dimensions@1`.
     pub dimension_owner: Option<PluginId>,
+    /// Stage runtimes that run as jobs after the turn.
+    pub detached: FixedBitSet,
+    /// Stage runtimes that are declared detached but run in the turn, and why.
+    pub kept_in_turn: Vec<(RuntimeIx, String)>,
     /// Topic -> who declares its schema.
     topic_owner: HashMap<String, usize>,
     /// Contract -> who declares its schema.
@@ -145,10 +151,13 @@ impl ActivePlan {
             .enumerate()
             .map(|(ix, row)| (row.id.as_str().to_owned(), RuntimeIx(u32::try_from(ix).unwrap_or(u32::MAX))))
             .collect();
-        let light = light_runtimes(&plan, &packages);
+        let (detached, kept_in_turn) = crate::jobs::detached_runtimes(&plan, &packages);
+        let light = light_runtimes(&plan, &packages, &detached);
         Self {
             light,
             dimension_owner: dimension_owner(packages.iter().map(|package| &**package)),
+            detached,
+            kept_in_turn,
             plan,
             digest,
             packages,
@@ -254,14 +263,20 @@ pub(crate) fn dimension_owner<'a>(packages: impl Iterator<Item = &'a LoadedPacka
     }
 }
 
-fn light_runtimes(plan: &PlanHandle, packages: &[Arc<LoadedPackage>]) -> Vec<Option<Arc<dyn NativeRuntime>>> {
+fn light_runtimes(
+    plan: &PlanHandle,
+    packages: &[Arc<LoadedPackage>],
+    detached: &FixedBitSet,
+) -> Vec<Option<Arc<dyn NativeRuntime>>> {
     plan.runtimes
         .iter()
-        .map(|row| {
+        .enumerate()
+        .map(|(ix, row)| {
             let package = &packages[row.plugin.to_native() as usize];
             let decl = &package.fragment().runtimes[row.local.to_native() as usize];
             let handler = package.native.as_ref()?.handlers.get(&decl.id)?;
             let light = decl.inputs.is_empty() && decl.visibility != Visibility::Story && !handler.is_heavy();
+            let light = light && !detached.contains(ix);
             light.then(|| Arc::clone(handler))
         })
         .collect()

@@ -4,12 +4,13 @@ mod world;
 
 use std::{
     collections::HashMap,
+    ops::Bound,
     sync::{Arc, OnceLock},
 };
 
 use covel_abi::{CallHost, DataRow, HostError, HostRequest, LogLevel};
 use covel_graph::{Json, RuntimeIx, SessionId, limits::MAX_DATA_VALUE_BYTES, world::World};
-use covel_store::Store;
+use covel_store::{DataVersion, Store};
 use fixedbitset::FixedBitSet;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     active::{ActivePlan, check},
     ambient::Ambient,
+    jobs::{JobSeed, Reads},
     limits::{
         HISTORY_READ, MAX_DATA_NAME_BYTES, MAX_EVENTS_PER_TURN, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS,
         MAX_REQUESTS_PER_CALL, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME,
@@ -65,14 +67,25 @@ pub struct Shared {
     pub seed: String,
     /// Cancelled with the turn.
     pub cancel: CancellationToken,
+    /// The newest message it may see, by number; none = all.
+    pub history_until: Option<u64>,
+    /// Of a background job, what it runs on.
+    pub(crate) job: Option<Box<JobSeed>>,
 }
 
 impl Shared {
+    /// What a background job notes its reads in.
+    pub(crate) fn job_reads(&self) -> Option<&Reads> {
+        self.job.as_ref().map(|job| &job.reads)
+    }
+
     /// The newest committed messages, oldest first. Many turns never ask. The session is locked while an execution
     /// runs, so the answer does not depend on when it is asked for; a store that cannot be read gives none.
     pub fn history(&self) -> &[MessageRecord] {
         self.history.get_or_init(|| {
-            let rows = self.store.read(|reader| reader.last_messages(&self.session_id, .., HISTORY_READ));
+            let last = self.history_until.map_or(Bound::Unbounded, Bound::Included);
+            let range = (Bound::Unbounded, last);
+            let rows = self.store.read(|reader| reader.last_messages(&self.session_id, range, HISTORY_READ));
             let rows = rows.unwrap_or_else(|error| {
                 tracing::error!("the history of {} cannot be read: {error}", self.session.id);
                 Vec::new()
@@ -319,16 +332,23 @@ impl RuntimeCall {
         Ok(buffer)
     }
 
-    fn committed(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
+    /// The committed state of a record. `tracked`: the caller learns it, so a job hangs on it.
+    fn committed(&self, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
         let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
-        self.shared
+        let found = self
+            .shared
             .store
             .read(|reader| reader.get_data(&self.shared.session_id, plugin, namespace, key))
-            .map(|found| found.map(|record| record.value))
-            .map_err(store_failed)
+            .map_err(store_failed)?;
+        if let (Some(reads), true) = (self.shared.job_reads(), tracked) {
+            let version =
+                found.as_ref().map(|record| DataVersion { version: record.version, created_seq: record.created_seq });
+            reads.record(plugin.as_str(), namespace, key, version);
+        }
+        Ok(found.map(|record| record.value))
     }
 
-    fn seen(&self, buffer: &mut Buffer, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
+    fn seen(&self, buffer: &mut Buffer, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
         let found = buffer.view.get(&self.key(namespace, key)).map(|entry| (entry.value.clone(), entry.producer));
         match found {
             Some((value, producer)) => {
@@ -337,7 +357,7 @@ impl RuntimeCall {
                 }
                 Ok(value)
             }
-            None => self.committed(namespace, key),
+            None => self.committed(namespace, key, tracked),
         }
     }
 
@@ -365,7 +385,8 @@ impl RuntimeCall {
             DataOp::Set(value) => Some(value.clone()),
             DataOp::Delete => None,
             DataOp::Update(list) => {
-                let current = self.seen(buffer, namespace, key)?;
+                // Applied to the newest value at commit, so nothing hangs on the one seen now. DAT-1
+                let current = self.seen(buffer, namespace, key, false)?;
                 let next =
                     ops::apply(current.as_ref().map(Json::value), list.value()).map_err(|error| match error {
                         ops::OpsError::Invalid(message) => HostError::new("invalid-input", message),
@@ -409,6 +430,12 @@ impl RuntimeCall {
             .store
             .read(|reader| reader.list_data(&self.shared.session_id, plugin, namespace))
             .map_err(store_failed)?;
+        if let Some(reads) = self.shared.job_reads() {
+            let rows = committed
+                .iter()
+                .map(|row| (row.key.as_str(), DataVersion { version: row.version, created_seq: row.created_seq }));
+            reads.namespace(plugin.as_str(), namespace, rows);
+        }
         let committed: Vec<(String, DataRow)> = committed
             .into_iter()
             .map(|record| {
@@ -447,7 +474,7 @@ impl RuntimeCall {
     /// Reads one record through the view; tracked.
     pub fn get(&self, namespace: &str, key: &str) -> Result<Option<Json>, HostError> {
         let mut buffer = self.open()?;
-        self.seen(&mut buffer, namespace, key)
+        self.seen(&mut buffer, namespace, key, true)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
     core::{PhaseKind, Status},
     document::{ChangeDocument, DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
     inputs::EXPORT_OWNER,
+    jobs::{JobCommit, JobRow, PendingJob, document_entry, pending},
     ops,
     overlay::{DataOp, DataWrite},
     session::{MessageRecord, Phase, SessionRecord, SetupState},
@@ -32,7 +33,7 @@ use crate::{
 };
 
 /// What one unit needs of others to be kept.
-enum Hangs {
+pub(crate) enum Hangs {
     /// This runtime.
     On(RuntimeIx),
     /// At least one of these.
@@ -82,6 +83,10 @@ pub struct CommitPlan {
     manual: bool,
     now: String,
     world: WorldCommit,
+    /// Jobs it makes.
+    jobs: Vec<PendingJob>,
+    /// The job it is the end of.
+    ends: Option<JobCommit>,
 }
 
 /// What a commit did.
@@ -95,6 +100,10 @@ pub struct Committed {
     pub changes: Vec<DataChange>,
     /// Stored story messages.
     pub messages: Vec<MessageRecord>,
+    /// Jobs enqueued.
+    pub(crate) jobs: Vec<JobRow>,
+    /// The job that ended with it.
+    pub(crate) ended_job: Option<JobRow>,
 }
 
 /// Why nothing was kept.
@@ -213,7 +222,8 @@ impl CommitPlan {
             });
         }
         let has_story = units.iter().any(|unit| unit.story);
-        let now = iso_time(ambient.now_millis());
+        let millis = ambient.now_millis();
+        let now = iso_time(millis);
         document.committed = true;
         let all_setup = plan
             .plan
@@ -252,7 +262,15 @@ impl CommitPlan {
                 state: WorldState::default(),
             },
             now,
+            jobs: pending(walked, millis, ambient),
+            ends: None,
         }
+    }
+
+    /// Makes it the commit of a background job: it ends the job, and leaves the session's clock alone.
+    pub(crate) fn for_job(mut self, end: JobCommit) -> Self {
+        self.ends = Some(end);
+        self
     }
 
     /// Runs the transaction and answers once it is durable.
@@ -275,7 +293,9 @@ impl CommitPlan {
             .filter(|record: &SessionRecord| record.incarnation == self.incarnation)
             .ok_or_else(|| rule("session-gone", "the session was deleted or recreated while the turn ran"))?;
         // The session is locked while an execution runs, unless its caller let go of it half-way.
-        if stored.turn_count != self.session.turn_count {
+        if let Some(end) = &self.ends {
+            end.check(tx, &self.session_id)?.map_err(Refused::Rule)?;
+        } else if stored.turn_count != self.session.turn_count {
             return Err(rule("session-changed", "another execution of the session committed meanwhile"));
         }
         self.session.status = stored.status;
@@ -322,16 +342,23 @@ impl CommitPlan {
             }
         }
         self.mark_dropped(&isolated);
+        let jobs = self.enqueue(tx, &dropped)?;
         let messages = self.journal(tx, &kept)?;
-        self.clock(&kept);
         if let Some(players) = self.world.players() {
             seat::reconcile(&mut self.session.seats, &players);
         }
         self.document.isolated = isolated;
-        self.session.turn_count += 1;
-        self.session.updated_at.clone_from(&self.now);
-        let session = to_json(&self.session)?;
-        tx.put_session(&self.session_id, &session)?;
+        if self.ends.is_none() {
+            self.clock(&kept, &jobs);
+            self.session.turn_count += 1;
+            self.session.updated_at.clone_from(&self.now);
+            let session = to_json(&self.session)?;
+            tx.put_session(&self.session_id, &session)?;
+        }
+        let ended_job = match self.ends.take() {
+            Some(end) => end.finish(tx, &self.session_id)?,
+            None => None,
+        };
         let document = to_json(&self.document)?;
         tx.put_turn(&self.session_id, &TurnId::from(self.turn_id.as_str()), &document)?;
         Ok(Committed {
@@ -339,7 +366,24 @@ impl CommitPlan {
             session: self.session,
             changes: changes.into_values().collect(),
             messages,
+            jobs,
+            ended_job,
         })
+    }
+
+    /// Lands the jobs of what was kept.
+    fn enqueue(&mut self, tx: &mut Tx<'_>, dropped: &[RuntimeIx]) -> Result<Vec<JobRow>, Refused> {
+        let mut rows = Vec::with_capacity(self.jobs.len());
+        for job in std::mem::take(&mut self.jobs) {
+            match job.land(tx, &self.session_id, &self.ids, dropped)? {
+                Ok(row) => {
+                    self.document.jobs.push(document_entry(&row));
+                    rows.push(row);
+                }
+                Err(note) => self.document.notes.extend(note),
+            }
+        }
+        Ok(rows)
     }
 
     /// Does the unit hang on something dropped? A story that only read from it is kept, with a note. RDD-2
@@ -493,9 +537,11 @@ impl CommitPlan {
     }
 
     /// The session clock: counted turns, trigger ledger, setup states, phase.
-    fn clock(&mut self, kept: &[Unit]) {
-        for unit in kept.iter().filter(|unit| unit.counts) {
-            let record = self.session.triggers.entry(unit.id.clone()).or_default();
+    fn clock(&mut self, kept: &[Unit], jobs: &[JobRow]) {
+        // A job counts when it is made: whether the next turn may make another must not depend on when it runs.
+        let made = jobs.iter().map(|job| &job.runtime_id);
+        for id in kept.iter().filter(|unit| unit.counts).map(|unit| &unit.id).chain(made) {
+            let record = self.session.triggers.entry(id.clone()).or_default();
             record.count = record.count.saturating_add(1);
             record.last_turn = self.document.logical_turn;
         }
@@ -570,7 +616,7 @@ fn attempt(walked: &Walked, runtime: RuntimeIx, refused: Option<&ErrorInfo>) -> 
 }
 
 /// What a unit's place in the plan and its recorded reads make it hang on.
-fn hangs(walked: &Walked, runtime: RuntimeIx) -> Vec<Hangs> {
+pub(crate) fn hangs(walked: &Walked, runtime: RuntimeIx) -> Vec<Hangs> {
     let plan = &walked.shared.plan.plan;
     let mut hangs = Vec::new();
     let range = plan.edge_starts[runtime.index()].to_native() as usize

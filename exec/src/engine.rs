@@ -22,7 +22,8 @@ use crate::{
     active::{ActivePlan, LoadedPackage},
     ambient::{Ambient, SystemAmbient, iso_time},
     error::ExecError,
-    limits::MAX_TURNS_IN_FLIGHT,
+    jobs::Jobs,
+    limits::{DEFAULT_JOB_WORKERS, MAX_TURNS_IN_FLIGHT},
 };
 
 /// How to open an engine.
@@ -42,6 +43,8 @@ pub struct EngineOptions {
     /// Wait for the disk at each commit. Without it a crash of the system may lose or harm the data: for tests and
     /// benches.
     pub durable: bool,
+    /// Background jobs run at the same time. With 0 this engine only enqueues them; they wait for another opening.
+    pub job_workers: usize,
 }
 
 impl EngineOptions {
@@ -55,6 +58,7 @@ impl EngineOptions {
             js_workers: 2,
             entry_limit: covel_abi::limits::ENTRY_LIMIT,
             durable: true,
+            job_workers: DEFAULT_JOB_WORKERS,
         }
     }
 }
@@ -83,6 +87,7 @@ pub(crate) struct Inner {
     pub(crate) session_freed: Notify,
     /// Grants of community code, by session incarnation; never stored.
     pub(crate) approvals: Mutex<HashMap<String, HashSet<String>>>,
+    pub(crate) jobs: Jobs,
     pub(crate) in_flight: Semaphore,
     pub(crate) epoch: AtomicU64,
     pub(crate) closing: AtomicBool,
@@ -102,7 +107,8 @@ impl Engine {
             ..JsOptions::default()
         })
         .map_err(|error| ExecError::Internal(format!("the isolates could not be started: {error}")))?;
-        Ok(Self(Arc::new(Inner {
+        let owner = format!("{:032x}", options.ambient.fresh_bits());
+        let inner = Inner {
             store,
             js,
             gateway: options.gateway,
@@ -119,7 +125,10 @@ impl Engine {
             in_flight: Semaphore::new(MAX_TURNS_IN_FLIGHT),
             epoch: AtomicU64::new(1),
             closing: AtomicBool::new(false),
-        })))
+            jobs: Jobs::new(owner, options.job_workers),
+        };
+        inner.recover_jobs()?;
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Adds or replaces a world.
@@ -150,6 +159,8 @@ impl Engine {
         // All permits at once: nothing runs any more.
         let permits = u32::try_from(MAX_TURNS_IN_FLIGHT).unwrap_or(u32::MAX);
         let _all = self.0.in_flight.acquire_many(permits).await;
+        // Nor does a job; what waits goes on at the next opening.
+        self.0.jobs.idle().await;
         let packages: Vec<_> = std::mem::take(&mut *self.0.packages.write()).into_values().collect();
         self.0.plans.lock().clear();
         for package in packages {

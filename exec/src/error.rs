@@ -79,6 +79,44 @@ pub enum ExecError {
         /// What and where.
         message: String,
     },
+    /// The package is not active in this session.
+    #[error("package {0:?} is not active in this session")]
+    PluginNotActive(String),
+    /// No such job, or it ended long ago.
+    #[error("there is no job {0:?}")]
+    JobNotFound(String),
+    /// It commits or has ended.
+    #[error("job {id:?} is {status}; it cannot be cancelled any more")]
+    JobNotCancellable {
+        /// Job.
+        id: String,
+        /// Where it stands.
+        status: String,
+    },
+    /// It is open, or it succeeded.
+    #[error("job {id:?} is {status}; only one that ended without success is tried again")]
+    JobNotRetryable {
+        /// Job.
+        id: String,
+        /// Where it stands.
+        status: String,
+    },
+    /// Too many open jobs.
+    #[error("session {id:?} has too many open jobs; at most {limit}")]
+    BackgroundQueueFull {
+        /// Session.
+        id: String,
+        /// Most open jobs.
+        limit: usize,
+    },
+    /// An event of a page that may not be.
+    #[error("{message}")]
+    UiEvent {
+        /// `event-not-declared`, `event-payload-invalid`.
+        code: String,
+        /// One sentence.
+        message: String,
+    },
     /// The engine is closing.
     #[error("the engine is closing")]
     Closing,
@@ -98,7 +136,15 @@ impl ExecError {
             Self::SessionNotActive { .. } => "session-not-active",
             Self::WorldNotFound(_) => "world-not-found",
             Self::PluginNotFound(_) => "plugin-not-found",
-            Self::Activation { code, .. } | Self::Command { code, .. } | Self::Refused { code, .. } => code,
+            Self::Activation { code, .. }
+            | Self::Command { code, .. }
+            | Self::Refused { code, .. }
+            | Self::UiEvent { code, .. } => code,
+            Self::PluginNotActive(_) => "plugin-not-active",
+            Self::JobNotFound(_) => "runtime-job-not-found",
+            Self::JobNotCancellable { .. } => "runtime-job-not-cancellable",
+            Self::JobNotRetryable { .. } => "runtime-job-not-retryable",
+            Self::BackgroundQueueFull { .. } => "background-queue-full",
             Self::RuntimeNotActive(_) => "runtime-not-active",
             Self::CommandNotActive(_) => "command-not-active",
             Self::SeatNotFound(_) => "seat-not-found",

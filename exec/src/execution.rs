@@ -25,6 +25,7 @@ use crate::{
     document::{ErrorInfo, RuntimeStatus},
     event::Emitter,
     inputs::{self, Binding},
+    jobs::JobSeed,
     limits::{MAX_CALL_REPEATS, MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
     native::{NativeContext, NativeOutput, NativeRuntime, native_result},
     ops,
@@ -32,7 +33,7 @@ use crate::{
     requests,
     results::{RuntimeResult, from_guard, from_handler},
     tools::base_fields,
-    walked::{Slot, Walked},
+    walked::{Slot, Staged, Walked},
     world,
     write::{Proposal, Write},
 };
@@ -93,6 +94,7 @@ pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payl
             slots: (0..count).map(|_| Slot::default()).collect(),
             order: Vec::with_capacity(count),
             notes: Vec::new(),
+            staged: Vec::new(),
             shared: Arc::clone(&shared),
         },
         overlay: Overlay::default(),
@@ -177,16 +179,20 @@ impl Driver<'_> {
             let mut next = Vec::new();
             let mut unstartable = Vec::new();
             let mut light = Vec::new();
+            let of_job = self.walked.shared.job.is_some();
             for action in wave.drain(..) {
                 match action {
                     Action::Skip { runtime, reason } => self.skip(runtime, reason.as_str()),
                     Action::Start { runtime, event } => {
                         self.walked.order.push(runtime);
-                        if self.walked.shared.plan.light[runtime.index()].is_some() {
+                        if self.walked.shared.plan.light[runtime.index()].is_some() && !of_job {
                             light.push((runtime, event));
                             continue;
                         }
                         match self.prepare(runtime, event) {
+                            Ok(ready) if self.is_detached(runtime) => {
+                                unstartable.push((runtime, Box::new(self.set_aside(ready))));
+                            }
                             Ok(ready) => prepared.push(ready),
                             Err(result) => unstartable.push((runtime, result)),
                         }
@@ -213,6 +219,27 @@ impl Driver<'_> {
             self.run_light(&light, &mut next);
             wave = next;
         }
+    }
+
+    /// Does this stage runtime run as a job after the turn?
+    fn is_detached(&self, runtime: RuntimeIx) -> bool {
+        self.walked.shared.plan.detached.contains(runtime.index())
+            && matches!(self.walked.core.phase_kind(self.walked.core.place(runtime)), Some(PhaseKind::Stage(_)))
+    }
+
+    /// Keeps what a detached runtime was bound to; nothing of it runs in this execution.
+    fn set_aside(&mut self, ready: Prepared) -> RuntimeResult {
+        let Buffered { producers, data_reads, .. } = ready.call.close();
+        let slot = &mut self.walked.slots[ready.runtime.index()];
+        slot.producers = producers;
+        slot.data_reads = data_reads;
+        self.walked.staged.push(Staged { runtime: ready.runtime, inputs: ready.inputs });
+        RuntimeResult::skipped("deferred")
+    }
+
+    /// The job that this runtime is the purpose of.
+    fn job_of(&self, runtime: RuntimeIx) -> Option<&JobSeed> {
+        self.walked.shared.job.as_deref().filter(|job| job.runtime == runtime)
     }
 
     /// Runs light native runtimes one after another. They are timed in groups: reading a clock costs more than most
@@ -326,12 +353,20 @@ impl Driver<'_> {
             call.note_read(emitter);
             trigger
         });
+        let job = self.job_of(runtime);
+        let trigger = trigger.or_else(|| job?.frozen.trigger.clone());
+        if let Some(inputs) = job.and_then(|job| job.frozen.inputs.clone()) {
+            return Ok(Prepared { runtime, call, inputs, trigger });
+        }
         let decl = shared.plan.decl(runtime);
         let mut inputs = Vec::new();
         if !decl.inputs.is_empty() {
             let slots = &self.walked.slots;
             let result = |ix: RuntimeIx| slots[ix.index()].result();
-            let digest = || self.walked.digest();
+            let digest = || match job.and_then(|job| job.frozen.digest.clone()) {
+                Some(digest) => digest,
+                None => self.walked.digest(),
+            };
             let binding = Binding {
                 plan: &shared.plan,
                 store: &shared.store,
@@ -340,6 +375,7 @@ impl Driver<'_> {
                 result: &result,
                 lenient: self.walked.core.ignores_upstreams(runtime),
                 digest: &digest,
+                reads: shared.job_reads(),
             };
             match inputs::bind(&binding, runtime) {
                 Ok(bound) => {
@@ -451,7 +487,11 @@ impl Driver<'_> {
         };
         fields.push(("playerMessage", Json::from_value(shared.message.clone().into())));
         fields.push(("userSettings", shared.settings[shared.plan.plugin_ix(runtime) as usize].clone()));
-        fields.push(("activation", Json::from_value(json!({"source": source, "detached": false, "payload": payload}))));
+        let activation = match self.job_of(runtime) {
+            Some(job) => crate::jobs::activation(job),
+            None => json!({"source": source, "detached": false, "payload": payload}),
+        };
+        fields.push(("activation", Json::from_value(activation)));
         if let Some((topic, data)) = &ready.trigger {
             fields.push(("triggerEvent", Json::from_value(json!({"topic": topic, "data": data}))));
         } else if manual {
@@ -479,7 +519,10 @@ impl Driver<'_> {
             js: js.clone(),
             inputs: ready.inputs,
             trigger: ready.trigger,
-            prose: self.walked.prose_before(runtime),
+            prose: match self.job_of(runtime) {
+                Some(job) => job.frozen.prose.clone(),
+                None => self.walked.prose_before(runtime),
+            },
             emitter: self.services.emitter.clone(),
             cancel: shared.cancel.child_token(),
         };

@@ -53,6 +53,8 @@ pub struct Binding<'a> {
     pub lenient: bool,
     /// `turn-digest@1`.
     pub digest: &'a dyn Fn() -> Json,
+    /// Where a background job notes the exports it read.
+    pub(crate) reads: Option<&'a crate::jobs::Reads>,
 }
 
 /// One source of a slot.
@@ -236,6 +238,12 @@ fn committed_items(binding: &Binding<'_>, input: &InputDecl) -> Result<Vec<Item>
             binding.store.read(|reader| reader.get_data(binding.session_id, &EXPORT_OWNER.into(), id, key)).or_else(
                 |error: covel_store::StoreError| unbound("upstream-failed", format!("input {:?}: {error}", input.name)),
             )?;
+        if let Some(reads) = binding.reads {
+            let version = record
+                .as_ref()
+                .map(|record| covel_store::DataVersion { version: record.version, created_seq: record.created_seq });
+            reads.record(EXPORT_OWNER, id, key, version);
+        }
         let Some(record) = record else { continue };
         items.push(Item {
             runtime: None,

@@ -17,6 +17,7 @@ mod error;
 mod event;
 mod execution;
 mod inputs;
+mod jobs;
 pub mod limits;
 mod native;
 pub mod ops;
@@ -47,6 +48,10 @@ pub use document::{
 pub use engine::{Engine, EngineOptions};
 pub use error::ExecError;
 pub use event::{EventSink, TurnEvent};
+pub use jobs::{
+    BackgroundRequest, JOB_ITEM_KINDS, JOB_NAMESPACE, JobActivation, JobDocument, JobEvent, JobOrigin, JobProgress,
+    JobResult, JobState, JobStatus, UiEvent,
+};
 pub use native::{NativeContext, NativeOutput, NativePackage, NativeRuntime};
 pub use packages::{PackageInfo, PackageState};
 pub use query::{DataFilter, DataRecord};

@@ -74,3 +74,22 @@ pub const MAX_UPDATE_RULE_CHARS: usize = 8_000;
 pub const MAX_RESOLVED_SETTLEMENTS: usize = 20;
 /// Most characters bound to one seat.
 pub const MAX_SEAT_CHARACTERS: usize = 1_024;
+
+/// Jobs run at the same time by one engine, by default.
+pub const DEFAULT_JOB_WORKERS: usize = 4;
+/// Most jobs of one session that have not ended; more are not enqueued.
+pub const MAX_OPEN_JOBS_PER_SESSION: usize = 1_000;
+/// Ended jobs kept per session and runtime.
+pub const MAX_TERMINAL_JOBS_PER_RUNTIME: usize = 20;
+/// Longest chain of jobs that make jobs through their events.
+pub const MAX_JOB_CHAIN: u32 = 16;
+/// Longest wait of a job whose manifest sets none, milliseconds.
+pub const DEFAULT_JOB_QUEUE_MS: u64 = 600_000;
+/// Longest run of a job whose manifest sets none, milliseconds.
+pub const DEFAULT_JOB_EXECUTION_MS: u64 = 600_000;
+/// How long after its longest run a job's lease lapses, milliseconds.
+pub const JOB_LEASE_MARGIN_MS: u64 = 60_000;
+/// Between two maintenance scans of the jobs.
+pub const JOB_SCAN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
+/// After a scan that failed.
+pub const JOB_SCAN_RETRY: std::time::Duration = std::time::Duration::from_secs(1);

@@ -64,6 +64,8 @@ impl Engine {
             states.push(state_of(&loaded));
             self.0.replace(loaded);
         }
+        // Jobs of an earlier process may have waited for these.
+        crate::jobs::pump(&self.0);
         states
     }
 
@@ -92,6 +94,7 @@ impl Engine {
         let mut loaded = LoadedPackage::new(Arc::new(package), self.0.next_epoch());
         loaded.native = Some(Arc::new(native));
         self.0.replace(Arc::new(loaded));
+        crate::jobs::pump(&self.0);
         Ok(())
     }
 

@@ -43,6 +43,8 @@ pub struct RuntimeResult {
     pub events: Vec<EmittedEvent>,
     /// Domain writes in order.
     pub writes: Vec<Write>,
+    /// What it reported of its own work, in order.
+    pub job_status: Vec<Value>,
     /// `completion: done`, or `preGameDone` from an agent.
     pub completion_done: bool,
     /// Notes for authors.
@@ -68,6 +70,7 @@ impl RuntimeResult {
             narrative: None,
             events: Vec::new(),
             writes: Vec::new(),
+            job_status: Vec::new(),
             completion_done: false,
             notes: Vec::new(),
         }
@@ -227,15 +230,7 @@ fn apply_effects(result: &mut RuntimeResult, effects: &Map<String, Value>) -> Re
                     result.writes.push(Write::Data(write));
                 }
                 "diagnostics" => diagnostic(object, result),
-                "jobStatus" => {
-                    let note = ErrorInfo::new(
-                        "effect-not-stored",
-                        format!("{path}: this host does not store job states here"),
-                    );
-                    if !result.notes.contains(&note) {
-                        result.notes.push(note);
-                    }
-                }
+                "jobStatus" => result.job_status.push(item.clone()),
                 channel => {
                     if let Some(read) = read_effect(channel, object) {
                         let proposal = read.map_err(|fault| schema_invalid(fault.at(&path)))?;

@@ -201,9 +201,13 @@ impl Engine {
         let _lock = SessionLock::take(&self.0, id).await?;
         let record = self.0.session(id)?;
         let key = SessionId::from(id);
+        self.0.drop_jobs_of(id);
         self.0
             .store
-            .transact(move |tx| tx.delete_session(&key))
+            .transact(move |tx| {
+                crate::jobs::forget(tx, &key)?;
+                tx.delete_session(&key)
+            })
             .await
             .map_err(|error| ExecError::Store(error.flatten()))?;
         self.0.approvals.lock().remove(&record.incarnation);

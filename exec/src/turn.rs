@@ -109,7 +109,7 @@ impl Engine {
         if session.status != SessionStatus::Active {
             return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });
         }
-        let _lock = SessionLock::take(inner, &session.id).await?;
+        let _lock = inner.take_settled(&session.id).await?;
         let _permit = inner.in_flight.acquire().await.map_err(|_| ExecError::Closing)?;
         inner.check_open()?;
         // Read again under the lock: a turn may have ended in between.
@@ -118,7 +118,9 @@ impl Engine {
         session.active_plugins = activation.active.iter().map(|plugin| plugin.as_str().to_owned()).collect();
         let plan = inner.active_plan(&session.active_plugins).await?;
         session.plan = Some(plan.digest.clone());
-        let document = self.run_request(request, session, Arc::clone(&plan), events.clone()).await?;
+        let executed = self.run_request(request, session, Arc::clone(&plan), events.clone()).await;
+        crate::jobs::pump(inner);
+        let document = executed?;
         Emitter::new(events, plan, &document.session_id, &document.turn_id).send(
             "execution.completed",
             json!({
@@ -219,7 +221,7 @@ impl Engine {
     }
 }
 
-fn blank(session: &SessionRecord, plan: &ActivePlan, now: &str) -> TurnDocument {
+pub(crate) fn blank(session: &SessionRecord, plan: &ActivePlan, now: &str) -> TurnDocument {
     TurnDocument {
         session_id: session.id.clone(),
         turn_id: String::new(),
@@ -244,6 +246,23 @@ fn blank(session: &SessionRecord, plan: &ActivePlan, now: &str) -> TurnDocument 
 }
 
 impl Inner {
+    /// The session, once the jobs that ask for it have ended or waited for long enough. Waits without the lock and
+    /// looks again inside it.
+    async fn take_settled(self: &Arc<Self>, id: &str) -> Result<SessionLock, ExecError> {
+        let mut deadline = None;
+        loop {
+            let gave_up = crate::jobs::settle(self, id, &mut deadline).await;
+            let lock = SessionLock::take(self, id).await?;
+            if gave_up {
+                self.jobs.note_settle_timeout(id);
+                return Ok(lock);
+            }
+            if self.jobs.is_settled(id) {
+                return Ok(lock);
+            }
+        }
+    }
+
     async fn execute_one(
         &self,
         session: SessionRecord,
@@ -269,6 +288,7 @@ impl Inner {
         let mut walked = walk(Arc::clone(&shared), core, &services, job.payload).await;
 
         walked.fill(&mut document);
+        document.notes.extend(self.jobs.take_notes(&document.session_id));
         document.duration_micros = micros(self.ambient.monotonic().saturating_sub(start));
 
         let outcome = match precondition(&walked) {
@@ -281,6 +301,7 @@ impl Inner {
         match outcome {
             Ok(committed) => {
                 fan_out(&emitter, &committed);
+                self.jobs_enqueued(&committed.jobs);
                 let Committed { mut document, session, .. } = committed;
                 document.duration_micros = micros(self.ambient.monotonic().saturating_sub(start));
                 Ok((document, session))
@@ -333,6 +354,18 @@ impl Inner {
         logical_turn: u32,
         cancel: &CancellationToken,
     ) -> Result<Arc<Shared>, ExecError> {
+        self.frozen(session, plan, message, logical_turn, cancel).map(Arc::new)
+    }
+
+    /// See [`Inner::freeze`].
+    pub(crate) fn frozen(
+        &self,
+        session: SessionRecord,
+        plan: &Arc<ActivePlan>,
+        message: &str,
+        logical_turn: u32,
+        cancel: &CancellationToken,
+    ) -> Result<Shared, ExecError> {
         let session_id = SessionId::from(session.id.as_str());
         let world = session.world_id.as_deref().and_then(|id| self.world(id).ok());
         let settings = plan
@@ -340,7 +373,7 @@ impl Inner {
             .iter()
             .map(|package| resolve_settings(package, world.as_deref(), session.settings.get(package.id())))
             .collect();
-        Ok(Arc::new(Shared {
+        Ok(Shared {
             plan: Arc::clone(plan),
             turn_id: format!("t{}-{}", session.turn_count + 1, self.fresh_id(8)),
             session_id,
@@ -355,12 +388,14 @@ impl Inner {
             ambient: Arc::clone(&self.ambient),
             seed: format!("{}#{}", session.seed, session.turn_count),
             cancel: cancel.child_token(),
+            history_until: None,
+            job: None,
             session,
-        }))
+        })
     }
 }
 
-fn fan_out(emitter: &Emitter, committed: &Committed) {
+pub(crate) fn fan_out(emitter: &Emitter, committed: &Committed) {
     if !emitter.is_live() {
         return;
     }
@@ -373,6 +408,15 @@ fn fan_out(emitter: &Emitter, committed: &Committed) {
             json!({
                 "content": message.content, "kind": "story", "messageId": message.id,
                 "runtimeId": message.source_runtime_id, "pluginId": message.source_plugin_id,
+            }),
+        );
+    }
+    for job in &committed.jobs {
+        emitter.send(
+            "runtime.deferred",
+            json!({
+                "runtimeId": job.runtime_id, "pluginId": job.plugin_id, "jobId": job.job_id,
+                "sourceTurnId": job.origin.source_turn_id,
             }),
         );
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     call_host::Shared,
-    core::{PhaseKind, TurnCore},
+    core::{PhaseKind, Status, TurnCore},
     document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus, TurnDocument},
     results::RuntimeResult,
 };
@@ -69,6 +69,16 @@ pub struct Walked {
     pub order: Vec<RuntimeIx>,
     /// Notes for authors.
     pub notes: Vec<ErrorInfo>,
+    /// Detached runtimes that became due, with their inputs as they were then.
+    pub staged: Vec<Staged>,
+}
+
+/// A detached runtime set aside for a job.
+pub struct Staged {
+    /// Runtime.
+    pub runtime: RuntimeIx,
+    /// Its bound inputs.
+    pub inputs: Vec<(String, Json)>,
 }
 
 impl Walked {
@@ -158,6 +168,12 @@ impl Walked {
                     plan.runtime_id(deferred.runtime)
                 ),
             ));
+        }
+        for (runtime, why) in &plan.kept_in_turn {
+            if self.core.status(*runtime) != Status::Idle {
+                let message = format!("{} is declared detached but runs in the turn: {why}", plan.runtime_id(*runtime));
+                document.notes.push(ErrorInfo::new("detached-kept-in-turn", message));
+            }
         }
         document.runtimes = self.documents();
         document.events = self.events();

@@ -2,6 +2,7 @@
 
 use covel_abi::HostError;
 use covel_graph::Json;
+use covel_store::DataVersion;
 use serde_json::Value;
 
 use super::{Buffer, RuntimeCall, store_failed};
@@ -9,7 +10,7 @@ use crate::{
     limits::{MAX_DATA_NAME_BYTES, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME},
     overlay::{DataKey, overlay_rows},
     world::{
-        CHARACTERS, DIMENSIONS, SCHEMA, WORLD, WorldFault,
+        CHARACTERS, DIMENSIONS, SCHEMA, WORLD, WORLD_OWNER, WorldFault,
         cast::Cast,
         commit::check_owner,
         dimension::{DimensionUpdate, check_value},
@@ -85,7 +86,7 @@ impl RuntimeCall {
     fn check_update(&self, update: &DimensionUpdate) -> Result<(), HostError> {
         self.check_owner()?;
         for one in &update.updates {
-            if let Some(stored) = self.committed(DIMENSIONS, &one.id)? {
+            if let Some(stored) = self.committed(DIMENSIONS, &one.id, true)? {
                 check_value(&one.id, &stored.value()["definition"]["schema"], one.value.value())?;
             }
         }
@@ -119,6 +120,18 @@ impl RuntimeCall {
         self.shared.store.read(|reader| body(reader, &self.shared.session_id)).map_err(store_failed)
     }
 
+    /// A background job hangs on the committed characters or schema it is about to read. Noted before the read: what
+    /// changes in between makes the job stale, not wrong.
+    fn note_world(&self, namespace: &str) -> Result<(), HostError> {
+        let Some(reads) = self.shared.job_reads() else { return Ok(()) };
+        let rows = self.read_store(|reader, session| reader.list_data(session, &WORLD_OWNER.into(), namespace))?;
+        let versions = rows
+            .iter()
+            .map(|row| (row.key.as_str(), DataVersion { version: row.version, created_seq: row.created_seq }));
+        reads.namespace(WORLD_OWNER, namespace, versions);
+        Ok(())
+    }
+
     /// A part of `ctx.world`. Reading characters or the schema depends on whoever wrote them in this execution; the
     /// other parts are frozen with it and depend on nobody. RDD-4
     ///
@@ -129,6 +142,7 @@ impl RuntimeCall {
         let session = self.shared.session.id.as_str();
         Ok(match part {
             "characters" => {
+                self.note_world(CHARACTERS)?;
                 let rows = self.rows(&buffer)?;
                 let namespace = CHARACTERS.into();
                 let mut producers: Vec<_> =
@@ -138,6 +152,7 @@ impl RuntimeCall {
                 Json::from_value(Value::Array(rows.iter().map(|(_, record)| view::shown(record, session)).collect()))
             }
             "characterSchema" => {
+                self.note_world(SCHEMA)?;
                 let found = buffer.view.get(&world_key(SCHEMA, SCHEMA)).cloned();
                 let schema = match found {
                     Some(entry) => {
