@@ -87,6 +87,10 @@ async fn helpers_do_what_the_reference_says() {
         ),
         ("points.EXTENSION_POINTS['history.compact@2'].timeoutMs", json!(60000)),
         (
+            "materializeDimensions({tideLevel: {name: 'Tide', schema: {type: 'integer'}, initialValue: 3, updateRule: {en: 'Falls.'}}}).tideLevel.value",
+            json!(3),
+        ),
+        (
             "materializeDimensions({mood: {name: 'Mood', schema: {type: 'object', properties: {joy: {type: 'integer', minimum: 2}}, required: ['joy']}}})",
             json!({"mood": {"name": "Mood", "schema": {"type": "object", "properties": {"joy": {"type": "integer", "minimum": 2}}, "required": ["joy"]}, "value": {"joy": 2}, "version": 1}}),
         ),

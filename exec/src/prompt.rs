@@ -12,7 +12,7 @@ use covel_graph::{
 use covel_model::{Message, Role};
 use serde_json::Value;
 
-use crate::{call_host::RuntimeCall, limits::DEFAULT_HISTORY_MESSAGES, session::MessageRecord};
+use crate::{call_host::RuntimeCall, limits::DEFAULT_HISTORY_MESSAGES, session::MessageRecord, world::sheet};
 
 /// Everything an agent prompt is made of.
 pub struct PromptParts<'a> {
@@ -43,7 +43,7 @@ pub fn system_prompt(parts: &PromptParts<'_>) -> String {
     let package = &shared.plan.packages[shared.plan.plugin_ix(parts.call.runtime()) as usize];
     let mut sections = vec![preamble(parts, zh)];
     let body = if zh { parts.decl.prompt_zh.as_ref().unwrap_or(&parts.decl.prompt) } else { &parts.decl.prompt };
-    sections.push(interpolate(body.trim(), &variables(parts)));
+    sections.push(interpolate(body.trim(), &variables(parts, body)));
     for prompt in &package.fragment().prompts {
         if prompt.position == PromptPosition::System
             || (prompt.position == PromptPosition::PreHistory && prompt.role == "system")
@@ -220,14 +220,36 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Template variables of a runtime body.
-fn variables(parts: &PromptParts<'_>) -> Value {
+fn variables(parts: &PromptParts<'_>, body: &str) -> Value {
     let shared = parts.call.shared();
     let settings = shared.settings[shared.plan.plugin_ix(parts.call.runtime()) as usize].value().clone();
-    serde_json::json!({
+    let mut variables = serde_json::json!({
         "session": {"id": shared.session.id, "turnNumber": shared.logical_turn},
         "world": shared.world_record(),
         "userSettings": settings,
-    })
+        "player": {"message": shared.message},
+    });
+    // What a body does not name is not read: reading characters depends on whoever wrote them. RDD-4
+    if body.contains("characters.") || body.contains("player.character") {
+        let found = parts.call.world_part("characters").unwrap_or_else(|_| Json::null());
+        let characters = found.value().as_array().map(Vec::as_slice).unwrap_or_default();
+        variables["characters"] = serde_json::json!({ "npcs": sheet::others(characters) });
+        let seat = shared.session.seats.iter().find(|seat| seat.primary).or(shared.session.seats.first());
+        let acting = seat.and_then(|seat| seat.current_character_id.as_deref());
+        let own = characters.iter().find(|one| acting.is_some() && one["id"].as_str() == acting);
+        variables["player"]["character"] = own.map_or_else(String::new, sheet::line).into();
+    }
+    for (name, part) in [("dimensions", "dimensions"), ("schema", "characterSchema")] {
+        if body.contains(&format!("world.{name}")) {
+            // Without a world the record is null; its place is taken by what the session has.
+            if variables["world"].is_null() {
+                variables["world"] = Value::Object(serde_json::Map::new());
+            }
+            let read = parts.call.world_part(part);
+            variables["world"][name] = read.map_or(Value::Null, |part| part.value().clone());
+        }
+    }
+    variables
 }
 
 /// Replaces `{{ path }}` once, by own properties only; unknown paths stay as they are.

@@ -6,7 +6,7 @@ mod support;
 
 use std::sync::Arc;
 
-use covel_exec::{ExecutionKind, ExecutionRequest, RuntimeStatus, TurnDocument};
+use covel_exec::{ExecutionKind, ExecutionRequest, NewSession, RuntimeStatus, TurnDocument};
 use covel_graph::package::Package;
 use serde_json::{Value, json};
 use support::{Stage, error_code, function, package, row, stage};
@@ -360,4 +360,118 @@ async fn a_failed_write_takes_back_what_the_runtime_saw_of_it() {
     assert_eq!(*seen(&turn, "r"), json!([]));
     assert!(stage.engine.characters(&session).unwrap().is_empty());
     assert!(ids(seen(&turn, "r")).is_empty());
+}
+
+/// Covers: SEA-1, COM-6
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_sees_seats_and_what_it_wrote_is_seen_by_its_caller() {
+    let maker = package(&[
+        (
+            "PLUGIN.md",
+            "---\nid: maker\nkind: plugin\ndescription: Makes people.\nentry: ./entry.js\ncontributes: { tools: [make] }\nruntime:\n  type: function\n  schedule: { stage: pre-turn }\n  function: { handler: ./handler.js, tools: { plugin: [make] } }\n---\n",
+        ),
+        (
+            "entry.js",
+            "export default (covel) => { const { tool, z, withPendingProposals } = covel.toolkit; covel.registerTool(tool({ name: 'make', description: 'Makes one.', parameters: z.object({ id: z.string() }), execute: async ({ id }, ctx) => withPendingProposals({ seats: ctx.world.seats.length, ui: [{ type: 'card', title: id }] }, [{ type: 'character.upsert', source: { pluginId: 'someone-else' }, payload: { id, name: id } }]) })); };",
+        ),
+        (
+            "handler.js",
+            "export default async (ctx) => { const before = ctx.world.characters.length; const made = await ctx.tools.call('make', { id: 'ana' }); const same = ctx.world.characters === ctx.world.characters; return { outcome: 'success', value: { before, after: ctx.world.characters.length, same, seats: made.seats } }; };",
+        ),
+    ]);
+    let (_, _, turn) = play(vec![maker]).await;
+    assert!(turn.committed, "{turn:#?}");
+    let output = row(&turn, "maker").output.as_ref().unwrap();
+    assert_eq!(*output.value(), json!({"before": 0, "after": 1, "same": true, "seats": 1}));
+    assert_eq!(kinds(&turn), ["character.upserted", "ui.rendered"]);
+    assert!(turn.changes.iter().all(|change| change.plugin_id == "maker"));
+    assert!(row(&turn, "maker").reads_from.is_empty(), "own writes are no dependency");
+}
+
+/// A world folder with these files.
+fn world(files: &[(&str, &str)]) -> (tempfile::TempDir, covel_graph::world::World) {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        std::fs::write(folder.path().join(path), text).unwrap();
+    }
+    let world = covel_graph::world::read_world(folder.path()).unwrap();
+    (folder, world)
+}
+
+fn of_world(id: &str, locale: Option<&str>) -> NewSession {
+    NewSession {
+        id: Some(format!("{id}-{}", locale.unwrap_or("plain"))),
+        world_id: Some(id.into()),
+        locale: locale.map(str::to_owned),
+        plugins: Some(vec!["r".into()]),
+        ..NewSession::default()
+    }
+}
+
+/// Covers: SEA-5
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_gives_a_new_session_its_people_lore_and_seats() {
+    let yaml = "id: gate\nname: Gate\ndefaultLocale: en\nsupportedLocales: [en, zh-CN]\ncharacterSchema: { types: [guard], attributes: [{ id: hp, name: HP, type: number, category: stats, defaultValue: 3 }] }\ncharacters: cast.yaml\nlorebook: lore.yaml\n";
+    let (_folder, gate) = world(&[
+        ("world.yaml", yaml),
+        (
+            "cast.yaml",
+            "- { id: kit, name: Kit, type: player }\n- { id: jo, name: Jo, type: player }\n- { id: olm, name: Olm, type: guard, description: Old. }\n",
+        ),
+        ("cast.zh-CN.yaml", "- { id: olm, name: 奥尔姆 }\n"),
+        ("lore.yaml", "- { id: bell, content: It counts., strategy: constant }\n"),
+    ]);
+    let stage = stage(vec![reader("r", "pre-turn", "characters")], json!([])).await;
+    stage.engine.add_world(gate);
+    let session = stage.engine.create_session(of_world("gate", None)).await.unwrap();
+    assert_eq!(session.seats[0].character_ids, ["kit", "jo"]);
+    assert_eq!(session.seats[0].current_character_id.as_deref(), Some("kit"));
+    let turn = stage.turn(&session.id, "x").await;
+    assert_eq!(ids(seen(&turn, "r")), ["kit", "jo", "olm"]);
+    assert_eq!(seen(&turn, "r")[2]["fields"], json!({"hp": 3}));
+    assert!(row(&turn, "r").reads_from.is_empty());
+    assert_eq!(stage.engine.lorebook(&session.id).unwrap()[0].value()["owner"], "world");
+    assert_eq!(stage.engine.character_schema(&session.id).unwrap().unwrap().value()["version"], 1);
+    let chinese = stage.engine.create_session(of_world("gate", Some("zh-CN"))).await.unwrap();
+    assert_eq!(stage.engine.characters(&chinese.id).unwrap()[2].value()["name"], "奥尔姆");
+
+    // The player's own hand: checked as proposals are, at once, and seats follow.
+    let engine = &stage.engine;
+    let bad = engine.put_character(&session.id, &json!({"id": "x", "name": "X", "type": "ghost"}), None).await;
+    assert_eq!(bad.unwrap_err().code(), "character-invalid");
+    engine.put_character(&session.id, &json!({"id": "mo", "name": "Mo", "type": "player"}), None).await.unwrap();
+    assert_eq!(engine.seats(&session.id).unwrap()[0].character_ids, ["kit", "jo", "mo"]);
+    engine
+        .put_lore_entry(&session.id, &json!({"id": "bell", "content": "Mine.", "strategy": "constant"}))
+        .await
+        .unwrap();
+    assert_eq!(engine.lorebook(&session.id).unwrap().len(), 2, "the world's entry of the same id stays");
+    assert!(engine.delete_lore_entry(&session.id, "bell").await.unwrap());
+    assert!(!engine.delete_lore_entry(&session.id, "bell").await.unwrap());
+    assert_eq!(engine.lorebook(&session.id).unwrap()[0].value()["content"], "It counts.");
+}
+
+/// Covers: SWC-2
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_that_breaks_its_own_rules_or_lacks_a_keeper_starts_no_session() {
+    let (_a, ghost) = world(&[
+        ("world.yaml", "id: ghost\nname: G\ncharacters: cast.yaml\n"),
+        ("cast.yaml", "- { id: x, name: X, type: ghost }\n"),
+    ]);
+    let dimensions =
+        "id: tides\nname: T\ndimensions: { tide: { name: Tide, schema: { type: integer }, initialValue: 3 } }\n";
+    let (_b, tides) = world(&[("world.yaml", dimensions)]);
+    let stage = stage(vec![reader("r", "pre-turn", "worldRecord"), owner()], json!([])).await;
+    stage.engine.add_world(ghost);
+    stage.engine.add_world(tides);
+    let refused = stage.engine.create_session(of_world("ghost", None)).await.unwrap_err();
+    assert_eq!(refused.code(), "world-data-invalid");
+    assert!(refused.to_string().contains("characters[0]"), "{refused}");
+    let refused = stage.engine.create_session(of_world("tides", None)).await.unwrap_err();
+    assert_eq!(refused.code(), "world-requirement-unmet");
+    assert!(stage.engine.sessions().unwrap().is_empty());
+    let both = NewSession { plugins: Some(vec!["r".into(), "keeper".into()]), ..of_world("tides", None) };
+    let session = stage.engine.create_session(both).await.unwrap();
+    let turn = stage.turn(&session.id, "idle").await;
+    assert_eq!(seen(&turn, "r")["dimensions"]["tide"]["initialValue"], 3, "the author's definitions");
 }

@@ -34,7 +34,7 @@ async fn the_packages_of_the_authors_guide_compile_without_a_warning_and_play() 
         assert!(package.diagnostics.is_empty(), "{id}: {:?}", package.diagnostics);
         compiled.push(package.package.unwrap());
     }
-    assert_eq!(compiled.len(), 2);
+    assert_eq!(compiled.len(), 3);
     let folder = tempfile::tempdir().unwrap();
     let mut options = EngineOptions::new(folder.path(), Arc::new(ScriptedGateway::new(Vec::new())));
     options.durable = false;
@@ -49,6 +49,7 @@ async fn the_packages_of_the_authors_guide_compile_without_a_warning_and_play() 
         let output = |id: &str| turn.runtimes.iter().find(|row| row.runtime_id == id).unwrap().output.clone().unwrap();
         assert_eq!(*output("greeter").value(), json!({"text": format!("Hello, turn {n}"), "n": n}));
         assert_eq!(*output("listener").value(), json!({"n": n}));
+        assert_eq!(*output("gatekeeper").value(), json!({"met": n}));
     }
     let heard = engine.data(&session, DataFilter { plugin: Some("listener".into()), ..DataFilter::default() }).unwrap();
     assert_eq!(heard.len(), 2);

@@ -109,10 +109,27 @@ function store(h, id) {
   return freeze(view);
 }
 
-function world(h, id) {
+// Characters and their schema show what the call's own tools have written since; the rest is frozen with the execution.
+function world(h, id, written) {
   const view = {};
-  for (const part of ["worldRecord", "characterSchema", "characters", "dimensions", "seats", "dimensionProviderPluginId"]) {
+  for (const part of ["worldRecord", "dimensions", "seats", "dimensionProviderPluginId"]) {
     lazy(view, part, () => h.world(id, part));
+  }
+  for (const part of ["characterSchema", "characters"]) {
+    let value;
+    let seen = -1;
+    defineProperty(view, part, {
+      __proto__: null,
+      get() {
+        if (seen !== written.count) {
+          value = h.world(id, part);
+          seen = written.count;
+        }
+        return value;
+      },
+      enumerable: true,
+      configurable: false,
+    });
   }
   return freeze(view);
 }
@@ -177,7 +194,8 @@ export function makeContext(h, id, names, inputNames, flags) {
   }
   lazy(ctx, "pluginData", () => pluginData(h, id, (flags & WRITABLE) !== 0));
   lazy(ctx, "store", () => store(h, id));
-  lazy(ctx, "world", () => world(h, id));
+  const written = { count: 0 };
+  lazy(ctx, "world", () => world(h, id, written));
   lazy(ctx, "random", () => freeze({ int: (min, max) => h.randomInt(id, min, max) }));
   lazy(ctx, "logger", () => logger(h, id));
   lazy(ctx, "signal", () => signalOf(h, id));
@@ -193,7 +211,9 @@ export function makeContext(h, id, names, inputNames, flags) {
   if ((flags & EFFECTS) !== 0) {
     lazy(ctx, "tools", () => freeze({
       async call(name, args) {
-        return h.request(id, "toolCall", String(name), args === undefined ? {} : args);
+        const answer = await h.request(id, "toolCall", String(name), args === undefined ? {} : args);
+        written.count++;
+        return answer;
       },
     }));
     lazy(ctx, "gateway", () => gateway(h, id));

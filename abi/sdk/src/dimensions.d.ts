@@ -5,7 +5,8 @@ export interface DimensionDefinition {
   name: string;
   description?: string;
   schema: Record<string, unknown>;
-  initial?: unknown;
+  initialValue?: unknown;
+  updateRule?: string | Record<string, string>;
 }
 export interface Dimension {
   name: string;

@@ -1,12 +1,14 @@
 import { z } from "zod";
 
-const id = z.string().regex(/^[a-z][a-z0-9-]*$/);
+const id = z.string().min(1);
 /** One dimension a world declares. */
 export const dimensionDefinitionSchema = z.object({
   name: z.string().min(1),
   description: z.string().optional(),
   schema: z.record(z.string(), z.unknown()),
+  initialValue: z.unknown().optional(),
   initial: z.unknown().optional(),
+  updateRule: z.union([z.string(), z.record(z.string(), z.string())]).optional(),
 });
 /** What a `world.dimensions@1` provider reads: definitions by id. */
 export const dimensionDefinitionsSchema = z.record(id, dimensionDefinitionSchema);
@@ -38,7 +40,7 @@ function initialOf(schema) {
 /** The first state of each dimension: `{name, description?, schema, value, version: 1}` by id. */
 export function materializeDimensions(definitions) {
   return Object.fromEntries(
-    Object.entries(dimensionDefinitionsSchema.parse(definitions)).map(([key, { name, description, schema, initial }]) => [
+    Object.entries(dimensionDefinitionsSchema.parse(definitions)).map(([key, { name, description, schema, initialValue, initial = initialValue }]) => [
       key,
       { name, ...(description === undefined ? {} : { description }), schema, value: initial === undefined ? initialOf(schema) : initial, version: 1 },
     ]),

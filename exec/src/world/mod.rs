@@ -18,6 +18,7 @@ pub(crate) mod record;
 pub mod schema;
 pub mod seat;
 mod settlement;
+pub(crate) mod sheet;
 pub(crate) mod start;
 pub(crate) mod view;
 

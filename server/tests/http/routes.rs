@@ -1,5 +1,6 @@
 //! Every route with good input.
 
+use axum::body::Body;
 use serde_json::{Value, json};
 
 use super::support::{host, request};
@@ -153,4 +154,40 @@ async fn a_turn_leaves_messages_data_and_a_document() {
     assert_eq!(turn["events"][0]["topic"], "counter.counted");
     assert_eq!(host.get("/api/sessions/s/execution").await.json(), json!({ "status": "idle" }));
     assert_eq!(host.get("/api/sessions/s").await.json()["completedPlayerTurns"], 1);
+}
+
+#[tokio::test]
+async fn the_world_of_a_session_is_read_and_its_seats_switched() {
+    let host = host(json!([])).await;
+    let id = host.post("/api/sessions", &json!({ "worldId": "yard" })).await.json()["id"].as_str().unwrap().to_owned();
+    let at = |path: &str| format!("/api/sessions/{id}/{path}");
+    assert_eq!(host.get(&at("characters")).await.json()["items"], json!([]));
+    for name in ["ana", "bo"] {
+        let made = host.post(&at("characters"), &json!({ "id": name, "name": name, "type": "player" })).await;
+        assert_eq!((made.status.as_u16(), &made.json()["version"]), (201, &json!(1)));
+    }
+    let bad = host.post(&at("characters"), &json!({ "id": "x", "name": "X", "type": "ghost" })).await;
+    assert_eq!(bad.refusal(), (400, "character_invalid".into()));
+    assert_eq!(host.post(&at("characters"), &json!([])).await.refusal(), (400, "invalid_body".into()));
+    assert_eq!(host.get(&at("character-schema")).await.json(), Value::Null);
+    let seats = host.get(&at("seats")).await.json();
+    assert_eq!(seats["items"][0]["characterIds"], json!(["ana", "bo"]));
+
+    let put = async |path: &str, body: Value| host.send(request("PUT", &at(path), Body::from(body.to_string()))).await;
+    let seat = put("seats/player", json!({ "characterId": "bo" })).await;
+    assert_eq!((seat.status.as_u16(), &seat.json()["currentCharacterId"]), (200, &json!("bo")));
+    assert_eq!(put("seats/player", json!({ "characterId": "x" })).await.refusal(), (400, "invalid_request".into()));
+    assert_eq!(put("seats/none", json!({ "characterId": "bo" })).await.refusal(), (404, "seat_not_found".into()));
+
+    let entry = json!({ "content": "It counts.", "strategy": "constant" });
+    assert_eq!(put("lorebook/bell", entry).await.json()["owner"], "player");
+    assert_eq!(put("lorebook/bell", json!({})).await.refusal(), (400, "invalid_request".into()));
+    assert_eq!(host.get(&at("lorebook")).await.json()["items"][0]["id"], "bell");
+    let delete = async || host.send(request("DELETE", &at("lorebook/bell"), Body::empty())).await;
+    assert_eq!(delete().await.status, 200);
+    assert_eq!(delete().await.refusal(), (404, "lorebook_entry_not_found".into()));
+
+    assert_eq!(host.get(&at("state")).await.json(), json!({ "tables": {} }));
+    let dimensions = host.get(&at("dimensions")).await.json();
+    assert_eq!((&dimensions["dimensions"], &dimensions["dimensionProviderPluginId"]), (&json!({}), &Value::Null));
 }
