@@ -22,10 +22,12 @@ use crate::{
     active::check,
     call_host::RuntimeCall,
     event::Emitter,
+    given::AgentResume,
     limits::{MAX_REPLY_BYTES, MAX_TOOL_CALLS_PER_REPLY, MAX_TOOL_RESULT_CHARS},
     prompt::{self, PromptParts},
-    results::{EmittedEvent, RuntimeResult, project_output},
-    tools::{Toolbox, model_text},
+    results::{EmittedEvent, RuntimeResult, ToolCallSummary, project_output},
+    suspend::{AgentState, SuspendRequest, cancelled_call, kept_events},
+    tools::{ToolFailure, Toolbox, model_text},
 };
 
 /// What one agent run needs.
@@ -46,6 +48,8 @@ pub struct AgentRun {
     pub emitter: Emitter,
     /// Cancelled with the turn.
     pub cancel: CancellationToken,
+    /// It goes on where it was suspended.
+    pub resume: Option<AgentResume>,
 }
 
 /// One model reply.
@@ -92,6 +96,9 @@ struct Loop<'a> {
     finished: bool,
     completing_content: Option<Value>,
     corrected: bool,
+    tool_calls: Vec<ToolCallSummary>,
+    /// The call that suspended it, and answers to those after it.
+    suspended: Option<(String, SuspendRequest, Vec<Message>)>,
 }
 
 impl<'a> Loop<'a> {
@@ -133,21 +140,27 @@ impl<'a> Loop<'a> {
             finished: false,
             completing_content: None,
             corrected: false,
+            tool_calls: Vec::new(),
+            suspended: None,
         }
     }
 
     async fn run(mut self) -> RuntimeResult {
         let shared = Arc::clone(self.run.call.shared());
-        let parts = PromptParts {
-            call: &self.run.call,
-            decl: self.decl,
-            inputs: &self.run.inputs,
-            trigger: self.run.trigger.as_ref(),
-            prose: &self.run.prose,
-            topics: if self.agent.advertise_events { &self.topics } else { &[] },
+        let (system, mut messages, used) = match self.run.resume.take() {
+            Some(resume) => self.go_on(resume),
+            None => {
+                let parts = PromptParts {
+                    call: &self.run.call,
+                    decl: self.decl,
+                    inputs: &self.run.inputs,
+                    trigger: self.run.trigger.as_ref(),
+                    prose: &self.run.prose,
+                    topics: if self.agent.advertise_events { &self.topics } else { &[] },
+                };
+                (prompt::system_prompt(&parts), prompt::messages(&parts), 0)
+            }
         };
-        let system = prompt::system_prompt(&parts);
-        let mut messages = prompt::messages(&parts);
         let output_schema = shared.plan.package(self.run.call.runtime()).output_schemas
             [shared.plan.local(self.run.call.runtime())]
         .clone();
@@ -162,8 +175,9 @@ impl<'a> Loop<'a> {
             Some(name) => ToolChoice::Named(name.trim_start_matches("name:").to_owned()),
             None => ToolChoice::Auto,
         };
-        for step in 0..=self.agent.max_steps {
-            let last = step == self.agent.max_steps;
+        for step in used..=self.agent.max_steps.max(used) {
+            let last = step >= self.agent.max_steps;
+            self.steer(&mut messages);
             let request = ModelRequest {
                 slot: self.agent.model.clone().unwrap_or_else(|| if self.story { "story" } else { "plugin" }.into()),
                 system: system.clone(),
@@ -182,6 +196,9 @@ impl<'a> Loop<'a> {
                 Ok(reply) => reply,
                 Err(error) => return RuntimeResult::failed(error.code(), error.message),
             };
+            if reply.calls.is_empty() && !last && self.story && self.steered(&reply, &mut messages) {
+                continue;
+            }
             if reply.calls.is_empty() {
                 match self.ending(&reply, &mut messages) {
                     Some(result) => return self.settle(result, &reply, output_schema.as_deref()),
@@ -197,6 +214,9 @@ impl<'a> Loop<'a> {
             choice = if matches!(choice, ToolChoice::Named(_)) { choice } else { ToolChoice::Auto };
             if let Some(failed) = self.call_tools(&reply, &mut messages).await {
                 return failed;
+            }
+            if self.suspended.is_some() {
+                return self.stop(system, messages, step + 1);
             }
             if self.finished {
                 if self.story && self.prose.trim().is_empty() {
@@ -221,6 +241,76 @@ impl<'a> Loop<'a> {
             "agent-steps-exhausted",
             format!("did not finish within {} tool-call steps", self.agent.max_steps),
         )
+    }
+
+    /// Takes up a suspended conversation: prompt, messages, steps used.
+    fn go_on(&mut self, resume: AgentResume) -> (String, Vec<Message>, u32) {
+        let AgentResume { state, data } = resume;
+        let mut messages = state.messages;
+        messages.push(Message::tool_result(state.call_id, data.text()));
+        messages.extend(state.after);
+        self.prose = state.prose;
+        self.business_calls = state.business_calls;
+        self.corrected = state.corrected;
+        let continuation = self.run.call.shared().given.resume_of(self.run.call.runtime());
+        self.events = continuation.map(|resume| kept_events(&resume.continuation.events)).unwrap_or_default();
+        (state.system, messages, state.steps)
+    }
+
+    /// Ends here, to go on when an answer comes.
+    fn stop(self, system: String, messages: Vec<Message>, steps: u32) -> RuntimeResult {
+        let Some((call_id, request, after)) = self.suspended else { return RuntimeResult::default() };
+        let state = AgentState {
+            system,
+            messages,
+            call_id,
+            after,
+            steps,
+            prose: self.prose,
+            business_calls: self.business_calls,
+            corrected: self.corrected,
+        };
+        let mut result = RuntimeResult::suspended(request, Some(state));
+        result.events = self.events;
+        result.tool_calls = self.tool_calls;
+        result
+    }
+
+    /// Tells the story what the player added since it was last asked.
+    fn steer(&self, messages: &mut Vec<Message>) -> bool {
+        if !self.story {
+            return false;
+        }
+        let fresh = self.run.call.shared().given.steering.fresh();
+        let any = !fresh.is_empty();
+        messages.extend(fresh.into_iter().map(|text| Message::new(Role::User, text)));
+        any
+    }
+
+    /// A story about to end goes on when the player has added something meanwhile.
+    fn steered(&self, reply: &Reply, messages: &mut Vec<Message>) -> bool {
+        let said = messages.len();
+        if !self.steer(messages) {
+            return false;
+        }
+        if !reply.text.is_empty() {
+            messages.insert(said, Message::new(Role::Assistant, reply.text.clone()));
+        }
+        true
+    }
+
+    /// Reads a call of `suspend`.
+    fn suspend(&self, arguments: &str) -> Result<SuspendRequest, ToolFailure> {
+        let shared = self.run.call.shared();
+        let id = shared.plan.runtime_id(self.run.call.runtime());
+        let resumed = shared.given.resume_of(self.run.call.runtime()).is_some();
+        if shared.session.suspended.contains_key(id) && !resumed {
+            let message = "this runtime is suspended already; that one must be resumed or given up first".to_owned();
+            return Err(ToolFailure { code: "EXECUTION_ERROR", message, details: None });
+        }
+        let value = serde_json::from_str::<Value>(arguments).unwrap_or_default();
+        let object = value.as_object().ok_or_else(|| invalid_args("the arguments are not an object"))?;
+        SuspendRequest::read(object).map_err(|message| invalid_args(&message))
     }
 
     fn situation(&self) -> StoryContext {
@@ -347,6 +437,19 @@ impl<'a> Loop<'a> {
             tool_call_id: None,
         });
         for call in &reply.calls {
+            if let Some((_, _, after)) = &mut self.suspended {
+                after.push(cancelled_call(call));
+                continue;
+            }
+            if call.name == "suspend" && self.toolbox.offers("suspend") {
+                match self.suspend(&call.arguments) {
+                    Ok(request) => self.suspended = Some((call.id.clone(), request, Vec::new())),
+                    Err(failure) => {
+                        messages.push(Message::tool_result(call.id.clone(), failure.to_json().to_string()));
+                    }
+                }
+                continue;
+            }
             if self.cancel.is_cancelled() {
                 return Some(RuntimeResult::failed("cancelled", "cancelled"));
             }
@@ -366,6 +469,7 @@ impl<'a> Loop<'a> {
                 Ok(_) => Err(invalid_args("the arguments are not an object")),
                 Err(error) => Err(invalid_args(&format!("the arguments are not JSON: {error}"))),
             };
+            self.tool_calls.push(ToolCallSummary { name: call.name.clone(), ok: outcome.is_ok() });
             let shown = match outcome {
                 Ok(reply) => {
                     self.unresolved_failure = None;
@@ -436,6 +540,7 @@ impl<'a> Loop<'a> {
             value: Some(value),
             narrative: Some(text),
             events: self.events,
+            tool_calls: self.tool_calls,
             ..RuntimeResult::default()
         }
     }
@@ -480,6 +585,7 @@ impl<'a> Loop<'a> {
             output: Some(project_output(Some(&value))),
             value: Some(value),
             events: self.events,
+            tool_calls: self.tool_calls,
             completion_done,
             ..RuntimeResult::default()
         }
@@ -505,6 +611,6 @@ fn too_long(what: &str) -> ModelError {
     ModelError::new(ModelErrorKind::BadRequest, format!("{what} has more than {MAX_REPLY_BYTES} bytes"))
 }
 
-fn invalid_args(message: &str) -> crate::tools::ToolFailure {
-    crate::tools::ToolFailure { code: "INVALID_ARGS", message: message.to_owned(), details: None }
+fn invalid_args(message: &str) -> ToolFailure {
+    ToolFailure { code: "INVALID_ARGS", message: message.to_owned(), details: None }
 }

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     active::{ActivePlan, check},
     ambient::Ambient,
+    given::Given,
     jobs::{JobSeed, Reads},
     limits::{
         HISTORY_READ, MAX_DATA_NAME_BYTES, MAX_EVENTS_PER_TURN, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS,
@@ -71,12 +72,29 @@ pub struct Shared {
     pub history_until: Option<u64>,
     /// Of a background job, what it runs on.
     pub(crate) job: Option<Box<JobSeed>>,
+    /// What else it starts with.
+    pub given: Given,
 }
 
 impl Shared {
     /// What a background job notes its reads in.
     pub(crate) fn job_reads(&self) -> Option<&Reads> {
         self.job.as_ref().map(|job| &job.reads)
+    }
+
+    /// What the player entered last (a form, a choice), or null. Read when asked for.
+    pub fn last_player_input(&self) -> Value {
+        let found = self.store.read(|reader| {
+            reader.get_item(&self.session_id, crate::flow::PLAYER_INPUT_LATEST, crate::flow::PLAYER_INPUT_LATEST)
+        });
+        match found {
+            Ok(found) => found.map_or(Value::Null, |input: Json| input.value().clone()),
+            Err(error) => {
+                let error: covel_store::StoreError = error;
+                tracing::error!("the last input of {} cannot be read: {error}", self.session.id);
+                Value::Null
+            }
+        }
     }
 
     /// The newest committed messages, oldest first. Many turns never ask. The session is locked while an execution
@@ -154,6 +172,8 @@ pub struct RuntimeCall {
     runtime: RuntimeIx,
     plugin: u32,
     buffer: Mutex<Buffer>,
+    /// Its inputs, in case it suspends.
+    inputs: OnceLock<Vec<(String, Json)>>,
 }
 
 /// What is left of a runtime's host when it ended.
@@ -214,6 +234,7 @@ impl RuntimeCall {
             shared,
             runtime,
             plugin,
+            inputs: OnceLock::new(),
             buffer: Mutex::new(Buffer {
                 view,
                 writes: Vec::new(),
@@ -240,6 +261,18 @@ impl RuntimeCall {
     /// The runtime.
     pub fn runtime(&self) -> RuntimeIx {
         self.runtime
+    }
+
+    /// Keeps the inputs of a call that may suspend.
+    pub fn keep_inputs(&self, inputs: &[(String, Json)]) {
+        if !inputs.is_empty() {
+            let _ = self.inputs.set(inputs.to_vec());
+        }
+    }
+
+    /// The inputs kept.
+    pub fn kept_inputs(&self) -> Vec<(String, Json)> {
+        self.inputs.get().cloned().unwrap_or_default()
     }
 
     /// Records that a result of another runtime was read.

@@ -19,11 +19,14 @@ use crate::{
     ambient::{Ambient, iso_time},
     core::{PhaseKind, Status},
     document::{ChangeDocument, DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
+    flow::CommitExtras,
     inputs::EXPORT_OWNER,
     jobs::{JobCommit, JobRow, PendingJob, document_entry, pending},
     ops,
     overlay::{DataOp, DataWrite},
     session::{MessageRecord, Phase, SessionRecord, SetupState},
+    snapshot::{self, SnapshotRecord},
+    suspend::{self, Continuation, SuspensionRecord},
     walked::{Walked, conceal},
     world::{
         commit::{Author, WorldCommit, WorldState},
@@ -55,6 +58,8 @@ struct Unit {
     narrative: Option<String>,
     counts: bool,
     concealed: bool,
+    /// It waits: nothing of it commits but this.
+    suspension: Option<SuspensionRecord>,
 }
 
 /// What one unit wrote.
@@ -87,6 +92,7 @@ pub struct CommitPlan {
     jobs: Vec<PendingJob>,
     /// The job it is the end of.
     ends: Option<JobCommit>,
+    extras: CommitExtras,
 }
 
 /// What a commit did.
@@ -104,6 +110,8 @@ pub struct Committed {
     pub(crate) jobs: Vec<JobRow>,
     /// The job that ended with it.
     pub(crate) ended_job: Option<JobRow>,
+    /// The automatic snapshot taken.
+    pub snapshot: Option<SnapshotRecord>,
 }
 
 /// Why nothing was kept.
@@ -147,6 +155,11 @@ pub fn precondition(walked: &Walked) -> Option<ErrorInfo> {
     }
     for runtime in &walked.order {
         let failed = walked.core.status(*runtime) == Status::Failed;
+        if failed && walked.shared.given.resume_of(*runtime).is_some() {
+            // It stays suspended and can be resumed again.
+            let error = walked.slots[runtime.index()].result().and_then(|result| result.error.clone());
+            return Some(error.unwrap_or_else(|| ErrorInfo::new("resume-failed", "the resumed runtime failed")));
+        }
         if failed && is_story(&walked.shared.plan, *runtime) {
             let id = walked.shared.plan.runtime_id(*runtime);
             let error = walked.slots[runtime.index()].result().and_then(|result| result.error.clone());
@@ -191,8 +204,14 @@ impl CommitPlan {
                 matches!(walked.core.phase_kind(walked.core.place(*runtime)), Some(PhaseKind::Stage(Stage::Setup)));
             if is_setup {
                 setup.push(setup_state(walked, *runtime));
+            } else if plan.decl(*runtime).stage == Some(Stage::Setup)
+                && let state @ (_, SetupState::Done { .. }) = setup_state(walked, *runtime)
+            {
+                // Run by name, or resumed: what it got done counts, what it did not is no attempt.
+                setup.push(state);
             }
-            if !result.is_ok() {
+            let suspension = suspension(walked, *runtime, ambient);
+            if !result.is_ok() && suspension.is_none() {
                 continue;
             }
             let decl = plan.decl(*runtime);
@@ -219,9 +238,10 @@ impl CommitPlan {
                 narrative: result.narrative.clone(),
                 counts: result.status == RuntimeStatus::Success,
                 concealed: decl.concealed,
+                suspension,
             });
         }
-        let has_story = units.iter().any(|unit| unit.story);
+        let has_story = units.iter().any(|unit| unit.story && unit.suspension.is_none());
         let millis = ambient.now_millis();
         let now = iso_time(millis);
         document.committed = true;
@@ -264,12 +284,23 @@ impl CommitPlan {
             now,
             jobs: pending(walked, millis, ambient),
             ends: None,
+            extras: CommitExtras::default(),
         }
     }
 
     /// Makes it the commit of a background job: it ends the job, and leaves the session's clock alone.
     pub(crate) fn for_job(mut self, end: JobCommit) -> Self {
+        // A job has nobody to go on with it: what it wanted to wait for is not kept.
+        self.units.retain(|unit| unit.suspension.is_none());
         self.ends = Some(end);
+        self
+    }
+
+    /// What else this transaction settles.
+    #[must_use]
+    pub(crate) fn with(mut self, extras: CommitExtras) -> Self {
+        self.manual |= extras.retry_of.is_some();
+        self.extras = extras;
         self
     }
 
@@ -300,6 +331,7 @@ impl CommitPlan {
         }
         self.session.status = stored.status;
         self.session.seats = stored.seats;
+        self.extras.check(tx, &self.session_id, &self.session, self.player_message.as_deref())?;
 
         let mut changes = BTreeMap::new();
         let mut dropped: Vec<RuntimeIx> = Vec::new();
@@ -344,6 +376,20 @@ impl CommitPlan {
         self.mark_dropped(&isolated);
         let jobs = self.enqueue(tx, &dropped)?;
         let messages = self.journal(tx, &kept)?;
+        let suspended: Vec<&SuspensionRecord> = kept.iter().filter_map(|unit| unit.suspension.as_ref()).collect();
+        let waits = self.extras.settle(
+            tx,
+            &self.session_id,
+            &mut self.session,
+            &mut self.document,
+            &suspended,
+            self.counts_turn,
+            &self.now,
+        )?;
+        if waits {
+            // Counted when nothing of it waits any more.
+            self.counts_turn = false;
+        }
         if let Some(players) = self.world.players() {
             seat::reconcile(&mut self.session.seats, &players);
         }
@@ -361,6 +407,11 @@ impl CommitPlan {
         };
         let document = to_json(&self.document)?;
         tx.put_turn(&self.session_id, &TurnId::from(self.turn_id.as_str()), &document)?;
+        let snapshot = if snapshot::is_due(self.session.completed_player_turns) {
+            Some(snapshot::take_auto(tx, &self.session_id, &self.session, &self.turn_id, &self.now)?)
+        } else {
+            None
+        };
         Ok(Committed {
             document: self.document,
             session: self.session,
@@ -368,6 +419,7 @@ impl CommitPlan {
             messages,
             jobs,
             ended_job,
+            snapshot,
         })
     }
 
@@ -425,6 +477,11 @@ impl CommitPlan {
     }
 
     fn apply_unit(&mut self, tx: &mut Tx<'_>, unit: &Unit) -> Result<UnitChanges, Refused> {
+        if let Some(record) = &unit.suspension {
+            let counts = self.extras.counts_of(self.counts_turn, &self.turn_id);
+            suspend::open(tx, &self.session_id, &self.session, record, counts)?;
+            return Ok(UnitChanges::default());
+        }
         let mut made = UnitChanges { data: Vec::with_capacity(unit.writes.len()), ..UnitChanges::default() };
         for (at, write) in unit.writes.iter().enumerate() {
             match write {
@@ -522,7 +579,14 @@ impl CommitPlan {
             created_at: self.now.clone(),
         };
         if let Some(text) = &self.player_message {
-            messages.push(message(0, "user", text, "player", None));
+            let mut said = message(0, "user", text, "player", None);
+            if let Some(id) = &self.extras.input_message_id {
+                said.id.clone_from(id);
+            }
+            messages.push(said);
+        }
+        for text in &self.extras.steers {
+            messages.push(message(messages.len(), "user", text, "player", None));
         }
         // A manual run adds nothing to the dialogue.
         for unit in kept.iter().filter(|_| !self.manual) {
@@ -552,7 +616,7 @@ impl CommitPlan {
             self.session.completed_player_turns += 1;
         }
         let settled = |id: &str, version: &str| match self.session.setup_runtimes.get(id) {
-            Some(SetupState::Done { plugin_version } | SetupState::Blocked { plugin_version, .. }) => {
+            Some(SetupState::Done { plugin_version, .. } | SetupState::Blocked { plugin_version, .. }) => {
                 plugin_version == version
             }
             _ => false,
@@ -569,6 +633,28 @@ fn rule(code: impl Into<String>, message: impl Into<String>) -> Refused {
 
 fn to_json<T: serde::Serialize>(value: &T) -> Result<Json, Refused> {
     Json::of(value).map_err(|error| rule("internal", error.to_string()))
+}
+
+/// The suspension a runtime's result asks for.
+fn suspension(walked: &Walked, runtime: RuntimeIx, ambient: &dyn Ambient) -> Option<SuspensionRecord> {
+    let result = walked.slots[runtime.index()].result()?;
+    let suspending = result.suspending.as_ref().filter(|_| result.status == RuntimeStatus::Suspended)?;
+    let continuation = suspending.continuation.clone()?;
+    let shared = &walked.shared;
+    let millis = ambient.now_millis();
+    Some(SuspensionRecord {
+        id: format!("sus-{:032x}", ambient.fresh_bits()),
+        session_id: shared.session.id.clone(),
+        turn_id: shared.turn_id.clone(),
+        runtime_id: shared.plan.runtime_id(runtime).to_owned(),
+        plugin_id: shared.plan.plugin_id(runtime).to_owned(),
+        reason: result.reason.clone().unwrap_or_default(),
+        resume_schema: suspending.resume_schema.clone(),
+        created_at: iso_time(millis),
+        created_millis: millis,
+        resolved: None,
+        continuation: Some(Continuation { agent: suspending.agent.clone(), ..continuation }),
+    })
 }
 
 /// Where a setup runtime stands after this execution.
@@ -600,13 +686,15 @@ fn attempt(walked: &Walked, runtime: RuntimeIx, refused: Option<&ErrorInfo>) -> 
             result.guard_skip || (result.status == RuntimeStatus::Success && result.completion_done)
         });
     if done {
-        return (id, SetupState::Done { plugin_version });
+        return (id, SetupState::Done { plugin_version, waived: false });
     }
     let last_error = result
         .and_then(|result| result.error.as_ref().map(|error| error.message.clone()).or_else(|| result.reason.clone()));
     let last_error = last_error.or_else(|| refused.map(|error| error.message.clone()));
     let budget = plan.decl(runtime).max_trigger_count;
-    let state = if budget > 0 && attempts >= budget && !waited {
+    // Whoever it waits for is not its own failure.
+    let waits = result.is_some_and(|result| result.status == RuntimeStatus::Suspended);
+    let state = if budget > 0 && attempts >= budget && !waited && !waits {
         let reason = last_error.unwrap_or_else(|| "did not report `completion: done`".to_owned());
         SetupState::Blocked { reason, plugin_version }
     } else {

@@ -85,6 +85,8 @@ pub enum PhaseKind {
     Stage(Stage),
     /// Runtimes asked for by name.
     Manual,
+    /// Followers of events of an earlier execution, run again.
+    Followers,
 }
 
 /// A phase and who is triggered in it.
@@ -213,14 +215,20 @@ impl TurnCore {
     /// A core for one execution.
     pub fn new(plan: PlanHandle, cache: Arc<LayerCache>, selection: Selection) -> Self {
         let count = plan.runtimes.len();
-        let Selection { phases, session_done, eligible, ignore_upstreams } = selection;
+        let Selection { phases, session_done, eligible, ignore_upstreams, seeds } = selection;
+        let mut status = vec![Status::Idle; count];
+        let mut satisfied = FixedBitSet::with_capacity(count);
+        for (runtime, seed) in seeds {
+            status[runtime.index()] = seed;
+            satisfied.set(runtime.index(), seed.is_ok());
+        }
         Self {
             plan,
             cache,
             phases,
-            status: vec![Status::Idle; count],
+            status,
             place: vec![Place::default(); count],
-            satisfied: FixedBitSet::with_capacity(count),
+            satisfied,
             session_done,
             eligible,
             ignore_upstreams,
@@ -270,6 +278,11 @@ impl TurnCore {
             self.end_layer();
             self.advance(out);
         }
+    }
+
+    /// A setup runtime is done for the session: what needs it by session may start. To be told before it ends.
+    pub fn setup_done(&mut self, runtime: RuntimeIx) {
+        self.session_done.insert(runtime.index());
     }
 
     /// Starts nothing more; the turn is over once what runs has ended.
@@ -517,7 +530,11 @@ impl TurnCore {
             return Err(SkipReason::MissingProvider);
         }
         let ix = target as usize;
-        if self.satisfied.contains(ix) || (session && self.session_done.contains(ix)) {
+        if session {
+            // A success that leaves the setup pending does not count.
+            return if self.session_done.contains(ix) { Ok(()) } else { Err(SkipReason::UpstreamFailed) };
+        }
+        if self.satisfied.contains(ix) {
             return Ok(());
         }
         Err(match self.status[ix] {
@@ -533,7 +550,12 @@ impl TurnCore {
         let (mut present, mut good) = (0u32, 0u32);
         for slot in range {
             let ix = providers.items[slot].to_native() as usize;
-            if self.satisfied.contains(ix) || (session && self.session_done.contains(ix)) {
+            if session {
+                if self.plan.runtimes[ix].stage == Stage::Setup as u8 {
+                    present += 1;
+                    good += u32::from(self.session_done.contains(ix));
+                }
+            } else if self.satisfied.contains(ix) {
                 present += 1;
                 good += 1;
             } else if !matches!(self.status[ix], Status::Idle | Status::Waiting) {

@@ -59,12 +59,30 @@ pub struct RuntimeDocument {
     /// Business output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
+    /// Its value is no object: `output` is `{value}` around it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wrapped: bool,
     /// Runtimes whose results or writes of this execution it read, by id. RDD-1
     pub reads_from: Vec<String>,
     /// Microseconds from the execution's start to this runtime's start.
     pub started_micros: u64,
     /// Microseconds it took.
     pub duration_micros: u64,
+}
+
+/// A runtime that waits for someone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspensionDocument {
+    /// Its suspension.
+    pub suspension_id: String,
+    /// Runtime.
+    pub runtime_id: String,
+    /// Why.
+    pub reason: String,
+    /// JSON Schema of what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_schema: Option<Json>,
 }
 
 /// One event.
@@ -168,6 +186,21 @@ pub struct TurnDocument {
     /// The setup execution, when this request ran one first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Box<TurnDocument>>,
+    /// Runtimes of this execution that wait for someone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspensions: Vec<SuspensionDocument>,
+    /// The suspension this execution went on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<String>,
+    /// The turn whose failed runtimes this execution ran again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<String>,
+    /// `aborted-by-player`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort_reason: Option<String>,
+    /// What the player added while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steers: Vec<String>,
     /// What the player wrote.
     #[serde(default)]
     pub message: String,

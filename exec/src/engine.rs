@@ -24,6 +24,8 @@ use crate::{
     error::ExecError,
     jobs::Jobs,
     limits::{DEFAULT_JOB_WORKERS, MAX_TURNS_IN_FLIGHT},
+    recovery::Executions,
+    snapshot::ForkLimiter,
 };
 
 /// How to open an engine.
@@ -88,6 +90,9 @@ pub(crate) struct Inner {
     /// Grants of community code, by session incarnation; never stored.
     pub(crate) approvals: Mutex<HashMap<String, HashSet<String>>>,
     pub(crate) jobs: Jobs,
+    /// What runs, ran last, or was interrupted.
+    pub(crate) executions: Executions,
+    pub(crate) forks: ForkLimiter,
     pub(crate) in_flight: Semaphore,
     pub(crate) epoch: AtomicU64,
     pub(crate) closing: AtomicBool,
@@ -101,6 +106,7 @@ impl Engine {
     pub fn open(options: EngineOptions) -> Result<Self, ExecError> {
         let store_options = if options.durable { StoreOptions::default() } else { StoreOptions::no_sync() };
         let store = Store::open(&options.data_dir, store_options)?;
+        let executions = Executions::open(&options.data_dir, &store)?;
         let js = JsHost::start(JsOptions {
             workers: options.js_workers.max(1),
             entry_limit: options.entry_limit,
@@ -122,6 +128,8 @@ impl Engine {
             locks: Mutex::default(),
             session_freed: Notify::new(),
             approvals: Mutex::default(),
+            executions,
+            forks: ForkLimiter::default(),
             in_flight: Semaphore::new(MAX_TURNS_IN_FLIGHT),
             epoch: AtomicU64::new(1),
             closing: AtomicBool::new(false),

@@ -71,6 +71,30 @@ pub enum ExecError {
         /// What would be accepted.
         message: String,
     },
+    /// The session's present state does not allow it.
+    #[error("{message}")]
+    Conflict {
+        /// `setup-not-blocked`, `retry-source-not-current`, `suspension-resolved`...
+        code: &'static str,
+        /// One sentence.
+        message: String,
+    },
+    /// Nothing has that id.
+    #[error("{message}")]
+    NotFound {
+        /// `suspension-not-found`, `snapshot-not-found`, `retry-turn-not-found`.
+        code: &'static str,
+        /// One sentence.
+        message: String,
+    },
+    /// Too often.
+    #[error("{message}")]
+    RateLimited {
+        /// One sentence.
+        message: String,
+        /// Whole seconds until it may be tried again.
+        retry_after_seconds: u64,
+    },
     /// A package's code could not be activated.
     #[error("package {plugin:?}: {message}")]
     Package {
@@ -145,6 +169,8 @@ impl ExecError {
             Self::JobNotCancellable { .. } => "runtime-job-not-cancellable",
             Self::JobNotRetryable { .. } => "runtime-job-not-retryable",
             Self::BackgroundQueueFull { .. } => "background-queue-full",
+            Self::Conflict { code, .. } | Self::NotFound { code, .. } => code,
+            Self::RateLimited { .. } => "rate-limit-exceeded",
             Self::RuntimeNotActive(_) => "runtime-not-active",
             Self::CommandNotActive(_) => "command-not-active",
             Self::SeatNotFound(_) => "seat-not-found",

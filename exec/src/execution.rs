@@ -8,7 +8,7 @@ use std::{cell::OnceCell, sync::Arc, time::Duration};
 
 use covel_abi::{Call, CallContext, CallError, CallHost, CallLimits, CallOutput, CallRequest, CallTarget, JsHost};
 use covel_graph::{
-    Json, RuntimeIx,
+    Json, RuntimeIx, Stage,
     fragment::{RuntimeKind, Visibility},
     plan::NONE,
 };
@@ -24,6 +24,7 @@ use crate::{
     core::{Action, ChainLimit, Ended, PhaseKind, TurnCore},
     document::{ErrorInfo, RuntimeStatus},
     event::Emitter,
+    given::{AgentResume, Resume},
     inputs::{self, Binding},
     jobs::JobSeed,
     limits::{MAX_CALL_REPEATS, MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
@@ -31,7 +32,8 @@ use crate::{
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay},
     requests,
-    results::{RuntimeResult, from_guard, from_handler},
+    results::{EmittedEvent, RuntimeResult, from_guard, from_handler, from_proposals, to_proposal},
+    suspend::{Continuation, keep_events, kept_events},
     tools::base_fields,
     walked::{Slot, Staged, Walked},
     world,
@@ -106,6 +108,9 @@ pub async fn walk(shared: Arc<Shared>, core: TurnCore, services: &Services, payl
         answers: None,
         new_receiver: None,
     };
+    for (runtime, result) in &shared.given.seeds {
+        driver.walked.slots[runtime.index()].set(result.clone());
+    }
     // Dropping this future half-way ends what it started; plugin code must not run on for a turn nobody drives.
     let abandoned = shared.cancel.clone().drop_guard();
     let mut receiver: Option<mpsc::UnboundedReceiver<Answer>> = None;
@@ -349,10 +354,14 @@ impl Driver<'_> {
     fn bind(&mut self, runtime: RuntimeIx, event: u32) -> Result<Prepared, Box<RuntimeResult>> {
         let shared = &self.walked.shared;
         let call = Arc::new(RuntimeCall::new(Arc::clone(shared), runtime, self.overlay.clone()));
+        if let Some(resume) = shared.given.resume_of(runtime) {
+            return resumed(resume, call);
+        }
         let trigger = self.trigger(event).map(|(trigger, emitter)| {
             call.note_read(emitter);
             trigger
         });
+        let trigger = trigger.or_else(|| shared.given.triggers.get(&runtime).cloned());
         let job = self.job_of(runtime);
         let trigger = trigger.or_else(|| job?.frozen.trigger.clone());
         if let Some(inputs) = job.and_then(|job| job.frozen.inputs.clone()) {
@@ -373,6 +382,7 @@ impl Driver<'_> {
                 session_id: &shared.session_id,
                 turn_id: &shared.turn_id,
                 result: &result,
+                earlier: shared.given.turn.as_deref().map(|turn| (turn, &*shared.given.seeds)),
                 lenient: self.walked.core.ignores_upstreams(runtime),
                 digest: &digest,
                 reads: shared.job_reads(),
@@ -447,6 +457,7 @@ impl Driver<'_> {
 
     fn launch_js(&mut self, ready: &Prepared, package: &LoadedPackage, module: String, batch: &mut Vec<Call>) {
         self.wait_for(ready);
+        ready.call.keep_inputs(&ready.inputs);
         let runtime = ready.runtime;
         let Some(generation) = package.generation.clone() else {
             let message = package.error.clone().unwrap_or_else(|| "its code is not active".to_owned());
@@ -480,18 +491,21 @@ impl Driver<'_> {
         let runtime = ready.runtime;
         let mut fields = base_fields(&ready.call);
         let manual = self.walked.core.phase_kind(self.walked.core.place(runtime)) == Some(PhaseKind::Manual);
-        let (source, payload) = match &ready.trigger {
-            Some((_, data)) => ("event", data.clone()),
-            None if manual => ("manual", self.payload.clone()),
-            None => ("stage", Json::null()),
-        };
         fields.push(("playerMessage", Json::from_value(shared.message.clone().into())));
         fields.push(("userSettings", shared.settings[shared.plan.plugin_ix(runtime) as usize].clone()));
         let activation = match self.job_of(runtime) {
-            Some(job) => crate::jobs::activation(job),
-            None => json!({"source": source, "detached": false, "payload": payload}),
+            Some(job) => Json::from_value(crate::jobs::activation(job)),
+            None => self.activation(runtime, ready.trigger.as_ref()),
         };
-        fields.push(("activation", Json::from_value(activation)));
+        if let Some(resume) = shared.given.resume_of(runtime) {
+            fields.push(("resumeData", resume.data.clone()));
+            fields.push(("resumedFromSuspensionId", Json::from_value(resume.suspension_id.clone().into())));
+            if activation.pointer("/source").is_some_and(|source| source.value() == "manual") {
+                fields.push(("manualPayload", activation.pointer("/payload").unwrap_or_else(Json::null)));
+            }
+        }
+        let manual = manual && shared.given.resume.is_none();
+        fields.push(("activation", activation));
         if let Some((topic, data)) = &ready.trigger {
             fields.push(("triggerEvent", Json::from_value(json!({"topic": topic, "data": data}))));
         } else if manual {
@@ -500,11 +514,56 @@ impl Driver<'_> {
         CallContext { fields, inputs: ready.inputs.clone(), argument: None, writable: handler, effects: handler }
     }
 
+    /// `ctx.activation`: what started a runtime, and with what.
+    fn activation(&self, runtime: RuntimeIx, trigger: Option<&(String, Json)>) -> Json {
+        if let Some(resume) = self.walked.shared.given.resume_of(runtime) {
+            return resume.continuation.activation.clone();
+        }
+        let manual = self.walked.core.phase_kind(self.walked.core.place(runtime)) == Some(PhaseKind::Manual);
+        let (source, payload) = match trigger {
+            Some((_, data)) => ("event", data.clone()),
+            None if manual => ("manual", self.payload.clone()),
+            None => ("stage", Json::null()),
+        };
+        Json::from_value(json!({"source": source, "detached": false, "payload": payload}))
+    }
+
+    /// What a suspended runtime goes on with, besides an agent's conversation.
+    fn continuation(&self, call: &RuntimeCall, writes: &[Write], events: &[EmittedEvent]) -> Continuation {
+        let shared = &self.walked.shared;
+        let runtime = call.runtime();
+        if let Some(resume) = shared.given.resume_of(runtime) {
+            let before = resume.continuation.clone();
+            let proposals = writes.iter().map(to_proposal).collect();
+            return Continuation { proposals, events: keep_events(events), agent: None, ..before };
+        }
+        let trigger = self.trigger(self.walked.core.trigger_of(runtime)).map(|(trigger, _)| trigger);
+        let trigger = trigger.or_else(|| shared.given.triggers.get(&runtime).cloned());
+        Continuation {
+            package_digest: shared.plan.package(runtime).package.digest.clone(),
+            plan: shared.plan.digest.clone(),
+            logical_turn: shared.logical_turn,
+            message: shared.message.clone(),
+            counts: None,
+            inputs: call.kept_inputs(),
+            activation: self.activation(runtime, trigger.as_ref()),
+            trigger,
+            proposals: writes.iter().map(to_proposal).collect(),
+            events: keep_events(events),
+            agent: None,
+        }
+    }
+
     fn launch_agent(&mut self, ready: Prepared) {
         let shared = Arc::clone(&self.walked.shared);
         let runtime = ready.runtime;
         self.wait_for(&ready);
-        let guard = shared.plan.decl(runtime).guard.clone().map(|module| {
+        ready.call.keep_inputs(&ready.inputs);
+        let resume = shared.given.resume_of(runtime).and_then(|resume| {
+            let state = resume.continuation.agent.clone()?;
+            Some(AgentResume { state, data: resume.data.clone() })
+        });
+        let guard = shared.plan.decl(runtime).guard.clone().filter(|_| resume.is_none()).map(|module| {
             let limits = CallLimits {
                 timeout: Duration::from_millis(DEFAULT_FUNCTION_TIMEOUT_MS),
                 max_output_bytes: MAX_OUTPUT_BYTES,
@@ -525,6 +584,7 @@ impl Driver<'_> {
             },
             emitter: self.services.emitter.clone(),
             cancel: shared.cancel.child_token(),
+            resume,
         };
         self.agents.push(Box::pin(async move {
             if let Some((target, context, limits)) = guard {
@@ -598,15 +658,25 @@ impl Driver<'_> {
             result = RuntimeResult::failed(error.code, error.message);
         }
         let Buffered { writes, producers, data_reads, events, failed_tool } = call.close();
-        if let (Some(message), true) = (failed_tool, result.is_ok()) {
+        if let (Some(message), true) = (failed_tool, result.is_ok() || result.suspending.is_some()) {
             result = RuntimeResult::failed("tool-call-failed", message);
         }
         self.walked.slots[runtime.index()].producers = producers;
         self.walked.slots[runtime.index()].data_reads = data_reads;
+        let mut events = events;
+        if let Some(resume) = self.walked.shared.given.resume_of(runtime)
+            && resume.continuation.agent.is_none()
+        {
+            events.splice(0..0, kept_events(&resume.continuation.events));
+        }
         if result.is_ok() {
             result.events.splice(0..0, events);
             result.writes = writes;
         } else {
+            if let Some(suspending) = &mut result.suspending {
+                let gathered: Vec<_> = events.into_iter().chain(std::mem::take(&mut result.events)).collect();
+                suspending.continuation = Some(self.continuation(call, &writes, &gathered));
+            }
             // Invariant 4: a runtime that did not succeed leaves no write and no event.
             result.writes.clear();
             result.events.clear();
@@ -628,6 +698,15 @@ impl Driver<'_> {
         {
             result = RuntimeResult { notes: result.notes, ..RuntimeResult::failed(error.code, error.message) };
         }
+        if result.status == RuntimeStatus::Suspended
+            && shared.session.suspended.contains_key(shared.plan.runtime_id(runtime))
+            && shared.given.resume_of(runtime).is_none()
+        {
+            result = RuntimeResult::failed(
+                "suspension-open",
+                "it is suspended already; that one must be resumed or given up first",
+            );
+        }
         if shared.cancel.is_cancelled() && !result.is_ok() && result.status == RuntimeStatus::Failed {
             result.error = Some(ErrorInfo::new("cancelled", "the turn was cancelled"));
         }
@@ -638,6 +717,9 @@ impl Driver<'_> {
             (RuntimeStatus::Failed, _) => Ended::Failed,
             (RuntimeStatus::Suspended, _) => Ended::Suspended,
         };
+        if decl.stage == Some(Stage::Setup) && (result.guard_skip || (result.is_ok() && result.completion_done)) {
+            self.walked.core.setup_done(runtime);
+        }
         let topics = result.events.iter().map(|event| shared.plan.topic_ix(&event.topic).unwrap_or(NONE)).collect();
         let now = self.now();
         let slot = &mut self.walked.slots[runtime.index()];
@@ -767,6 +849,18 @@ impl Driver<'_> {
             .flatten()
             .map(|record| record.value)
     }
+}
+
+/// The kept half of a suspended runtime: what it had buffered is in its buffer again.
+fn resumed(resume: &Resume, call: Arc<RuntimeCall>) -> Result<Prepared, Box<RuntimeResult>> {
+    let kept = &resume.continuation;
+    from_proposals(&kept.proposals)
+        .map_err(|message| RuntimeResult::failed("internal", message))
+        .and_then(|writes| {
+            call.apply_writes(&writes, true).map_err(|error| RuntimeResult::failed(error.code, error.message))
+        })
+        .map_err(Box::new)?;
+    Ok(Prepared { runtime: resume.runtime, call, inputs: kept.inputs.clone(), trigger: kept.trigger.clone() })
 }
 
 fn run_native(ready: &Prepared, handler: &dyn NativeRuntime) -> RuntimeResult {

@@ -49,12 +49,24 @@ pub struct Binding<'a> {
     pub turn_id: &'a str,
     /// Results so far.
     pub result: &'a dyn Fn(RuntimeIx) -> Option<&'a RuntimeResult>,
+    /// An earlier turn and its results, which are bound as such.
+    pub earlier: Option<(&'a str, &'a [(RuntimeIx, RuntimeResult)])>,
     /// Leave out required inputs that are not there, instead of refusing.
     pub lenient: bool,
     /// `turn-digest@1`.
     pub digest: &'a dyn Fn() -> Json,
     /// Where a background job notes the exports it read.
     pub(crate) reads: Option<&'a crate::jobs::Reads>,
+}
+
+impl Binding<'_> {
+    /// The turn a result is from.
+    fn turn_of(&self, runtime: RuntimeIx) -> &str {
+        match self.earlier {
+            Some((turn, seeds)) if seeds.iter().any(|(seed, _)| *seed == runtime) => turn,
+            _ => self.turn_id,
+        }
+    }
 }
 
 /// One source of a slot.
@@ -212,7 +224,7 @@ fn turn_items(binding: &Binding<'_>, input: &InputDecl, all: bool) -> Result<Vec
             runtime: Some(runtime),
             id: id.to_owned(),
             plugin: binding.plan.plugin_id(runtime).to_owned(),
-            result_id: format!("{}:{id}", binding.turn_id),
+            result_id: format!("{}:{id}", binding.turn_of(runtime)),
             value: result
                 .value
                 .clone()

@@ -16,6 +16,8 @@ mod engine;
 mod error;
 mod event;
 mod execution;
+mod flow;
+mod given;
 mod inputs;
 mod jobs;
 pub mod limits;
@@ -27,12 +29,17 @@ pub mod probe;
 mod prompt;
 mod query;
 pub mod random;
+mod recovery;
 mod requests;
 pub mod results;
+mod retry;
 mod script;
 pub mod select;
 mod session;
 mod sessions;
+mod setup;
+mod snapshot;
+mod suspend;
 mod tools;
 mod turn;
 mod walked;
@@ -43,7 +50,7 @@ pub use ambient::{Ambient, FixedAmbient, SystemAmbient, iso_time};
 pub use command::{CommandInfo, CommandOutcome};
 pub use document::{
     ChangeDocument, DataChange, ErrorInfo, EventDocument, IsolatedDocument, RuntimeDocument, RuntimeStatus,
-    TurnDocument,
+    SuspensionDocument, TurnDocument,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::ExecError;
@@ -55,7 +62,12 @@ pub use jobs::{
 pub use native::{NativeContext, NativeOutput, NativePackage, NativeRuntime};
 pub use packages::{PackageInfo, PackageState};
 pub use query::{DataFilter, DataRecord};
+pub use recovery::ExecutionInfo;
 pub use script::{ScriptedGateway, ScriptedReply};
-pub use session::{MessageRecord, Phase, SessionRecord, SessionStatus, SetupState, TriggerRecord};
+pub use session::{
+    Interrupted, MessageRecord, OpenSuspension, Phase, SessionRecord, SessionStatus, SetupState, TriggerRecord,
+};
 pub use sessions::NewSession;
-pub use turn::{ExecutionKind, ExecutionRequest};
+pub use snapshot::{ForkFrom, Forked, SnapshotKind, SnapshotRecord};
+pub use suspend::SuspensionRecord;
+pub use turn::{ExecutionKind, ExecutionOptions, ExecutionRequest};

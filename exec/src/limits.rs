@@ -93,3 +93,39 @@ pub const JOB_LEASE_MARGIN_MS: u64 = 60_000;
 pub const JOB_SCAN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 /// After a scan that failed.
 pub const JOB_SCAN_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+/// Most messages a player may add to one running turn.
+pub const MAX_STEERS_PER_TURN: usize = 16;
+/// Longest reason of a suspension, characters.
+pub const MAX_REASON_CHARS: usize = 2_000;
+/// Largest schema of what a suspended runtime waits for, bytes of JSON.
+pub const MAX_RESUME_SCHEMA_BYTES: usize = 64 * 1024;
+/// Largest answer to a suspension, bytes of JSON.
+pub const MAX_RESUME_DATA_BYTES: usize = 256 * 1024;
+/// Largest stored suspension, bytes of JSON: conversation, inputs and buffered writes.
+pub const MAX_SUSPENSION_BYTES: usize = 8 * 1024 * 1024;
+/// Most open suspensions of a session.
+pub const MAX_OPEN_SUSPENSIONS: usize = 256;
+/// Resolved suspensions a session keeps, without what they went on with.
+pub const MAX_RESOLVED_SUSPENSIONS: usize = 50;
+/// How long a suspension can be resumed, milliseconds: seven days.
+pub const MAX_SUSPENSION_AGE_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// Most runtimes named by one retry.
+pub const MAX_RETRY_TARGETS: usize = 20;
+/// Most committed retries of one turn.
+pub const MAX_RETRY_ATTEMPTS: usize = 100;
+/// Longest id a client may give to a player's message, bytes.
+pub const MAX_MESSAGE_ID_BYTES: usize = 128;
+/// Sessions whose last execution is remembered in memory.
+pub const MAX_REMEMBERED_EXECUTIONS: usize = 4_096;
+/// After the first player turn, every so many get an automatic snapshot.
+pub const AUTO_SNAPSHOT_TURNS: u32 = 5;
+/// Automatic snapshots a session keeps, besides those something was forked from.
+pub const MAX_AUTO_SNAPSHOTS: usize = 20;
+/// Most snapshots of a session taken by hand.
+pub const MAX_MANUAL_SNAPSHOTS: usize = 200;
+/// Forks of one session that one client makes within [`FORK_WINDOW_MS`].
+pub const MAX_FORKS_PER_WINDOW: usize = 10;
+/// Milliseconds in which forks are counted.
+pub const FORK_WINDOW_MS: u64 = 60_000;
+/// Pairs of session and client whose forks are counted at the same time.
+pub const MAX_FORK_CLIENTS: usize = 10_000;

@@ -10,6 +10,7 @@ use crate::{
     document::{ErrorInfo, RuntimeStatus},
     limits::{MAX_EVENT_BYTES, MAX_LOG_META_CHARS, MAX_OUTPUT_BYTES},
     overlay::{DataOp, DataWrite},
+    suspend::{SuspendRequest, Suspending},
     write::{Fault, Proposal, Write, read_effect},
 };
 
@@ -49,6 +50,19 @@ pub struct RuntimeResult {
     pub completion_done: bool,
     /// Notes for authors.
     pub notes: Vec<ErrorInfo>,
+    /// What a suspended runtime waits for and goes on with.
+    pub suspending: Option<Box<Suspending>>,
+    /// Tools an agent called, in order.
+    pub tool_calls: Vec<ToolCallSummary>,
+}
+
+/// A tool an agent called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCallSummary {
+    /// Tool.
+    pub name: String,
+    /// Did it succeed?
+    pub ok: bool,
 }
 
 impl Default for RuntimeResult {
@@ -73,6 +87,8 @@ impl RuntimeResult {
             job_status: Vec::new(),
             completion_done: false,
             notes: Vec::new(),
+            suspending: None,
+            tool_calls: Vec::new(),
         }
     }
 }
@@ -86,6 +102,17 @@ impl RuntimeResult {
     /// A skip.
     pub fn skipped(reason: impl Into<String>) -> Self {
         Self { status: RuntimeStatus::Skipped, reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// It waits for someone.
+    pub(crate) fn suspended(request: SuspendRequest, agent: Option<crate::suspend::AgentState>) -> Self {
+        let SuspendRequest { reason, resume_schema } = request;
+        Self {
+            status: RuntimeStatus::Suspended,
+            reason: Some(reason),
+            suspending: Some(Box::new(Suspending { resume_schema, agent, ..Suspending::default() })),
+            ..Self::default()
+        }
     }
 
     /// Does its result exist for others?
@@ -142,10 +169,9 @@ pub fn from_handler(returned: &Json) -> RuntimeResult {
         },
         Some("skipped") => RuntimeResult::skipped(text(object, "skipReason").unwrap_or("skipped by the handler")),
         Some("failed") => RuntimeResult::failed("handler-failed", error_text(object)),
-        Some("suspended") => RuntimeResult {
-            status: RuntimeStatus::Suspended,
-            reason: Some(text(object, "reason").unwrap_or("suspended").to_owned()),
-            ..RuntimeResult::default()
+        Some("suspended") => match SuspendRequest::read(object) {
+            Ok(request) => RuntimeResult::suspended(request, None),
+            Err(message) => return schema_invalid(message),
         },
         Some(other) => {
             return schema_invalid(format!("unknown outcome {other:?}; accepted: success, skipped, failed, suspended"));
@@ -298,6 +324,36 @@ fn proposal(object: &Map<String, Value>, out: &mut RuntimeResult) -> Result<(), 
     Ok(())
 }
 
+/// A buffered write as a proposal: what a suspension keeps.
+pub(crate) fn to_proposal(write: &Write) -> Value {
+    let write = match write {
+        Write::Data(write) => write,
+        Write::Proposal(proposal) => {
+            return serde_json::json!({"type": proposal.kind(), "payload": proposal.payload()});
+        }
+    };
+    let (namespace, key) = (&*write.namespace, &*write.key);
+    match &write.op {
+        DataOp::Set(value) => serde_json::json!({"type": "plugin.data",
+            "payload": {"namespace": namespace, "key": key, "value": value}}),
+        DataOp::Delete => serde_json::json!({"type": "plugin.data.delete",
+            "payload": {"namespace": namespace, "key": key}}),
+        DataOp::Update(list) => serde_json::json!({"type": "plugin.data.update",
+            "payload": {"namespace": namespace, "key": key, "ops": list}}),
+    }
+}
+
+/// Writes that were kept as proposals.
+///
+/// # Errors
+/// A sentence, when one of them cannot be read.
+pub(crate) fn from_proposals(kept: &[Value]) -> Result<Vec<Write>, String> {
+    let mut collected = RuntimeResult::default();
+    apply_proposals(&mut collected, kept, &[])
+        .map_err(|failed| failed.error.map_or_else(String::new, |error| error.message))?;
+    Ok(collected.writes)
+}
+
 fn apply_proposals(result: &mut RuntimeResult, pending: &[Value], emitted: &[Value]) -> Result<(), RuntimeResult> {
     for (channel, items) in [("pendingProposals", pending), ("emittedEvents", emitted)] {
         for (at, item) in items.iter().enumerate() {
@@ -419,6 +475,35 @@ pub fn kind_of(value: &Value) -> &'static str {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn writes_of_every_type_can_be_kept_and_read_back() {
+        let kept = [
+            json!({"type": "plugin.data", "payload": {"namespace": "n", "key": "k", "value": {"__proto__": 1}}}),
+            json!({"type": "plugin.data.delete", "payload": {"namespace": "n", "key": "k"}}),
+            json!({"type": "plugin.data.update", "payload": {"namespace": "n", "key": "k", "ops": [{"op": "inc", "path": "/n", "by": 1}]}}),
+            json!({"type": "state.patch", "payload": {"table": "t", "field": "f", "value": 1, "reason": "so"}}),
+            json!({"type": "interaction.request", "payload": {"interactionId": "i", "type": "form", "fields": [{"name": "a"}]}}),
+            json!({"type": "ui.render", "payload": {"parts": [{"id": "p", "type": "text"}], "layout": "split", "status": "success"}}),
+            json!({"type": "asset.generate", "payload": {"ref": {"id": "a", "mime": "image/png"}, "modality": "image"}}),
+            json!({"type": "character.upsert", "payload": {"id": "c", "name": "Ada", "type": "npc", "description": "d", "aliases": ["A"], "fields": {"hp": 1}}}),
+            json!({"type": "character.upsert", "payload": {"id": "c", "expectedVersion": 2, "fields": null, "description": null, "removeAliases": ["A"]}}),
+            json!({"type": "character.schema.set", "payload": {"types": ["npc"], "attributes": []}}),
+            json!({"type": "lorebook.upsert", "payload": {"entries": [{"id": "l", "content": "x", "strategy": "constant"}]}}),
+            json!({"type": "dimension.initialize", "payload": {"definitions": {"d": {"name": "D", "schema": {"type": "number"}, "initialValue": 1}}}}),
+            json!({"type": "dimension.update", "payload": {"updates": [{"id": "d", "expectedVersion": 1, "value": 2}], "source": {"resultId": "r", "turnNumber": 1}, "readVersions": {"d": 1}, "settlement": "manual"}}),
+        ];
+        for value in kept {
+            let once = from_proposals(std::slice::from_ref(&value)).unwrap_or_else(|e| panic!("{value}: {e}"));
+            let again: Vec<Value> = once.iter().map(to_proposal).collect();
+            let mut twice = from_proposals(&again).unwrap_or_else(|e| panic!("{again:?}: {e}"));
+            // How many bytes the payload had when it was written matters to its limit only.
+            assert_eq!(again, twice.iter().map(to_proposal).collect::<Vec<_>>());
+            if value["type"] != "character.upsert" {
+                assert_eq!(once, twice.drain(..).collect::<Vec<_>>(), "{value}");
+            }
+        }
+    }
 
     fn handler(value: Value) -> RuntimeResult {
         from_handler(&Json::from_value(value))

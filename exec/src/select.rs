@@ -4,7 +4,7 @@ use covel_graph::{RuntimeIx, Stage, archive::PlanHandle, plan::ArchivedRuntimeRo
 use fixedbitset::FixedBitSet;
 
 use crate::{
-    core::{Phase, PhaseKind},
+    core::{Phase, PhaseKind, Status},
     session::{SessionRecord, SetupState},
 };
 
@@ -24,6 +24,15 @@ pub struct Selection {
     pub eligible: FixedBitSet,
     /// Start manual targets even where what they need is not there.
     pub ignore_upstreams: bool,
+    /// Runtimes that ended in an earlier execution, and how.
+    pub seeds: Vec<(RuntimeIx, Status)>,
+}
+
+impl Selection {
+    /// Does nobody run?
+    pub fn is_empty(&self) -> bool {
+        self.phases.iter().all(|phase| phase.members.is_clear())
+    }
 }
 
 /// Start turn, budget and cooldown: the gates every automatic trigger passes. Setup has its own.
@@ -51,13 +60,13 @@ fn event_followers(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32
     eligible
 }
 
-fn setup_done(plan: &PlanHandle, session: &SessionRecord) -> FixedBitSet {
+pub(crate) fn setup_done(plan: &PlanHandle, session: &SessionRecord) -> FixedBitSet {
     let mut done = FixedBitSet::with_capacity(plan.runtimes.len());
     for ix in stage_rows(plan, Stage::Setup) {
         let row = &plan.runtimes[ix];
         let version = &plan.plugins[row.plugin.to_native() as usize].version;
         // What an earlier version did is done again before anything builds on it.
-        if let Some(SetupState::Done { plugin_version }) = session.setup_runtimes.get(row.id.as_str())
+        if let Some(SetupState::Done { plugin_version, .. }) = session.setup_runtimes.get(row.id.as_str())
             && plugin_version.as_str() == version.as_str()
         {
             done.insert(ix);
@@ -80,7 +89,7 @@ pub fn pending_setup(plan: &PlanHandle, session: &SessionRecord) -> Vec<RuntimeI
             match session.setup_runtimes.get(row.id.as_str()) {
                 None => true,
                 Some(SetupState::Pending { .. }) => true,
-                Some(SetupState::Done { plugin_version } | SetupState::Blocked { plugin_version, .. }) => {
+                Some(SetupState::Done { plugin_version, .. } | SetupState::Blocked { plugin_version, .. }) => {
                     plugin_version.as_str() != version.as_str()
                 }
             }
@@ -89,10 +98,13 @@ pub fn pending_setup(plan: &PlanHandle, session: &SessionRecord) -> Vec<RuntimeI
         .collect()
 }
 
-/// A setup execution: the pending setup runtimes, nothing else.
+/// A setup execution: the pending setup runtimes that wait for nobody, nothing else.
 pub fn select_setup(plan: &PlanHandle, session: &SessionRecord) -> Selection {
     let mut members = FixedBitSet::with_capacity(plan.runtimes.len());
     for runtime in pending_setup(plan, session) {
+        if session.suspended.contains_key(plan.runtimes[runtime.index()].id.as_str()) {
+            continue;
+        }
         members.insert(runtime.index());
     }
     Selection {
@@ -100,6 +112,7 @@ pub fn select_setup(plan: &PlanHandle, session: &SessionRecord) -> Selection {
         session_done: setup_done(plan, session),
         eligible: event_followers(plan, session, 1),
         ignore_upstreams: false,
+        seeds: Vec::new(),
     }
 }
 
@@ -131,6 +144,7 @@ pub fn select_turn(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32
         session_done: setup_done(plan, session),
         eligible: event_followers(plan, session, logical_turn),
         ignore_upstreams: false,
+        seeds: Vec::new(),
     }
 }
 
@@ -143,5 +157,6 @@ pub fn select_manual(plan: &PlanHandle, session: &SessionRecord, logical_turn: u
         session_done: setup_done(plan, session),
         eligible: event_followers(plan, session, logical_turn),
         ignore_upstreams: false,
+        seeds: Vec::new(),
     }
 }

@@ -62,6 +62,9 @@ pub enum SetupState {
     Done {
         /// Package version.
         plugin_version: String,
+        /// Someone declared it done; it never said so itself.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        waived: bool,
     },
     /// Out of attempts.
     #[serde(rename_all = "camelCase")]
@@ -115,10 +118,46 @@ pub struct SessionRecord {
     /// Who plays. SEA-1
     #[serde(default)]
     pub seats: Vec<Seat>,
+    /// The newest committed execution of the main loop: what a sourced retry may start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub story_turn: Option<String>,
+    /// Open suspensions by runtime, at most one each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub suspended: BTreeMap<String, OpenSuspension>,
+    /// The execution that was running when the process before this one ended without warning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interrupted>,
     /// ISO time.
     pub created_at: String,
     /// ISO time.
     pub updated_at: String,
+}
+
+/// A runtime that waits for someone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenSuspension {
+    /// Its suspension.
+    pub id: String,
+    /// The logical turn it belongs to, by the turn that began it, when that turn is counted only once nothing of it
+    /// waits any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<String>,
+}
+
+/// An execution that ended with its process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interrupted {
+    /// Its turn.
+    pub turn_id: String,
+    /// The caller's id of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// What was asked: `{type, payload}`.
+    pub action: Json,
+    /// ISO time.
+    pub started_at: String,
 }
 
 /// How often and when a runtime last ran.

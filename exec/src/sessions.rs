@@ -119,6 +119,9 @@ impl Engine {
             triggers: BTreeMap::new(),
             turn_count: 0,
             seats: Vec::new(),
+            story_turn: None,
+            suspended: BTreeMap::new(),
+            interrupted: None,
             created_at: now.clone(),
             updated_at: now,
         };
@@ -211,6 +214,7 @@ impl Engine {
             .await
             .map_err(|error| ExecError::Store(error.flatten()))?;
         self.0.approvals.lock().remove(&record.incarnation);
+        self.0.executions.forget(id);
         Ok(())
     }
 
@@ -262,7 +266,7 @@ impl Engine {
 }
 
 /// Letters, digits, `_`, `-`, `.`; 1 to 128 bytes.
-fn check_session_id(id: &str) -> Result<(), ExecError> {
+pub(crate) fn check_session_id(id: &str) -> Result<(), ExecError> {
     let fits = !id.is_empty()
         && id.len() <= MAX_SESSION_ID_BYTES
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));

@@ -97,6 +97,11 @@ impl Toolbox {
         self.plugin_tools.iter().any(|own| own == name)
     }
 
+    /// Is this one of the framework's tools that this runtime declared?
+    pub fn offers(&self, name: &str) -> bool {
+        self.builtin_tools.iter().any(|known| known == name)
+    }
+
     /// Calls a tool by its final name. A failed call leaves no write and no event. WSV-7
     ///
     /// # Errors
@@ -299,6 +304,11 @@ fn builtin_spec(name: &str, topics: &[(String, String, String)]) -> Option<ToolS
                     "required": ["topic"], "additionalProperties": false}),
             )
         }
+        "suspend" => (
+            "Stop here and wait for an answer from outside; you go on when it comes.",
+            json!({"type": "object", "properties": {
+                "reason": {"type": "string"}, "resumeSchema": {"type": "object"}}, "required": ["reason"]}),
+        ),
         "runtime-done" => ("Say that your work is finished.", json!({"type": "object", "properties": {}})),
         "plugin-data-set" => (
             "Store one record of this package.",

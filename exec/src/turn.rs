@@ -1,6 +1,9 @@
 //! One request, one or two executions: setup when it is due, then the turn.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use covel_graph::{Json, SessionId};
 use serde_json::json;
@@ -10,16 +13,21 @@ use crate::{
     active::ActivePlan,
     call_host::Shared,
     commit::{CommitPlan, Committed, precondition, refused_setup_state},
-    core::TurnCore,
+    core::{PhaseKind, TurnCore},
     document::{ErrorInfo, TurnDocument},
     engine::{Engine, Inner, SessionLock},
     error::ExecError,
     event::{Emitter, EventSink},
     execution::{Services, walk},
-    limits::MAX_MESSAGE_CHARS,
+    flow::{CommitExtras, Resolves},
+    given::{Given, Resume},
+    limits::{MAX_MESSAGE_CHARS, MAX_MESSAGE_ID_BYTES},
     packages::resolve_settings,
+    recovery::{ABORTED, ExecutionInfo, Live, check_recovery},
+    retry::{Retry, hidden_results},
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
     session::{Phase, SessionRecord, SessionStatus},
+    setup,
     walked::{Walked, micros},
 };
 
@@ -44,6 +52,50 @@ pub enum ExecutionKind {
         /// Run it even where what it needs is not there.
         ignore_upstreams: bool,
     },
+    /// A new player turn without a message.
+    RetryTurn,
+    /// Failed runtimes of the newest story turn run again, over what it committed. Not counted.
+    RetryFailed {
+        /// That turn.
+        retry_from_turn_id: String,
+        /// 1 to 20 of its runtimes; those that did not fail are left alone.
+        runtime_ids: Vec<String>,
+    },
+    /// A suspended runtime goes on.
+    Resume {
+        /// Its suspension.
+        suspension_id: String,
+        /// What it was waiting for.
+        data: Json,
+    },
+}
+
+impl ExecutionKind {
+    /// As an action: `{type, payload}`.
+    pub fn action(&self) -> Json {
+        let (kind, payload) = match self {
+            Self::Player { message } => ("send_message", json!({"content": message})),
+            Self::Start => ("start_session", json!({})),
+            Self::Manual { runtime_id, .. } => ("retry_runtime", json!({"runtimeId": runtime_id})),
+            Self::RetryTurn => ("retry_turn", json!({})),
+            Self::RetryFailed { retry_from_turn_id, runtime_ids } => {
+                ("retry_failed_runtimes", json!({"retryFromTurnId": retry_from_turn_id, "runtimeIds": runtime_ids}))
+            }
+            Self::Resume { suspension_id, data } => ("resume", json!({"suspensionId": suspension_id, "data": data})),
+        };
+        Json::from_value(json!({"type": kind, "payload": payload}))
+    }
+}
+
+/// Conditions and names a caller may add to a request.
+#[derive(Clone, Debug, Default)]
+pub struct ExecutionOptions {
+    /// The interrupted turn that this request repeats; anything else is refused.
+    pub recover_from_turn_id: Option<String>,
+    /// The id the player's message gets. A committed turn's id is refused.
+    pub input_message_id: Option<String>,
+    /// The incarnation the caller means.
+    pub incarnation: Option<String>,
 }
 
 /// A request.
@@ -78,6 +130,18 @@ struct Job<'a> {
     payload: Json,
     counts: bool,
     selection: Select<'a>,
+    flow: Flow,
+}
+
+/// What sets a request apart from an ordinary turn.
+#[derive(Default)]
+struct Flow {
+    given: Given,
+    /// Of an earlier execution.
+    logical_turn: Option<u32>,
+    extras: CommitExtras,
+    /// More of `execution.started`.
+    started: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Who runs, decided once plan and logical turn are known.
@@ -93,12 +157,26 @@ impl Engine {
         request: ExecutionRequest,
         events: Option<EventSink>,
     ) -> Result<TurnDocument, ExecError> {
+        self.execute_with(request, ExecutionOptions::default(), events).await
+    }
+
+    /// As [`Engine::execute`], on conditions.
+    ///
+    /// # Errors
+    /// Also `session-incarnation-changed`, `recovery-mismatch`, and those of retries and resumptions.
+    pub async fn execute_with(
+        &self,
+        request: ExecutionRequest,
+        options: ExecutionOptions,
+        events: Option<EventSink>,
+    ) -> Result<TurnDocument, ExecError> {
         let inner = &self.0;
         inner.check_open()?;
         let message = match &request.kind {
             ExecutionKind::Player { message } | ExecutionKind::Manual { message, .. } => message.as_str(),
-            ExecutionKind::Start => "",
+            _ => "",
         };
+        check_message_id(options.input_message_id.as_deref())?;
         if message.chars().count() > MAX_MESSAGE_CHARS {
             return Err(ExecError::Invalid {
                 field: "message".into(),
@@ -114,13 +192,46 @@ impl Engine {
         inner.check_open()?;
         // Read again under the lock: a turn may have ended in between.
         let mut session = inner.session(&request.session_id)?;
+        if options.incarnation.as_ref().is_some_and(|incarnation| *incarnation != session.incarnation) {
+            return Err(ExecError::Conflict {
+                code: "session-incarnation-changed",
+                message: format!("session {:?} was deleted and created again", session.id),
+            });
+        }
+        let action = request.kind.action();
+        if let Some(turn) = &options.recover_from_turn_id {
+            check_recovery(&session, turn, &action)?;
+        }
         let activation = inner.activate(&session)?;
         session.active_plugins = activation.active.iter().map(|plugin| plugin.as_str().to_owned()).collect();
         let plan = inner.active_plan(&session.active_plugins).await?;
         session.plan = Some(plan.digest.clone());
-        let executed = self.run_request(request, session, Arc::clone(&plan), events.clone()).await;
+        let live = Arc::new(Live {
+            turn_id: parking_lot::Mutex::new(None),
+            request_id: request.request_id.clone(),
+            action,
+            started_at: inner.now(),
+            cancel: request.cancel.child_token(),
+            aborted: AtomicBool::new(false),
+            steering: Arc::default(),
+            story: AtomicBool::new(false),
+        });
+        let registered = inner.executions.register(&session.id, &live);
+        let id = session.id.clone();
+        let outcome = self.run_request(request, options, session, Arc::clone(&plan), &live, events.clone()).await;
         crate::jobs::pump(inner);
-        let document = executed?;
+        drop(registered);
+        let failed = outcome.as_ref().map_or(true, |document| !document.committed);
+        let info = if failed {
+            inner.failed_info(&live)
+        } else {
+            ExecutionInfo { status: "completed", retry: None, abort_reason: None, ..inner.failed_info(&live) }
+        };
+        inner.executions.ended(&id, info);
+        let mut document = outcome?;
+        if failed && live.aborted.load(Ordering::Acquire) {
+            document.abort_reason = Some(ABORTED.to_owned());
+        }
         Emitter::new(events, plan, &document.session_id, &document.turn_id).send(
             "execution.completed",
             json!({
@@ -129,6 +240,7 @@ impl Engine {
                 "durationMs": document.duration_micros / 1_000,
                 "committed": document.committed,
                 "error": document.error,
+                "abortReason": document.abort_reason,
             }),
         );
         Ok(document)
@@ -137,25 +249,37 @@ impl Engine {
     async fn run_request(
         &self,
         request: ExecutionRequest,
+        options: ExecutionOptions,
         session: SessionRecord,
         plan: Arc<ActivePlan>,
+        live: &Live,
         events: Option<EventSink>,
     ) -> Result<TurnDocument, ExecError> {
         let inner = &self.0;
         let fresh = session.turn_count == 0;
         let mut session = session;
         let mut setup = None;
-        let due =
-            !matches!(request.kind, ExecutionKind::Manual { .. }) && !pending_setup(&plan.plan, &session).is_empty();
-        if due {
+        if setup::block_cycles(&plan.plan, &mut session) {
+            inner.put_session(&session).await?;
+        }
+        let main_loop =
+            matches!(request.kind, ExecutionKind::Player { .. } | ExecutionKind::Start | ExecutionKind::RetryTurn);
+        let due = main_loop && !pending_setup(&plan.plan, &session).is_empty();
+        if due && session.phase == Phase::Setup && select_setup(&plan.plan, &session).is_empty() {
+            let mut refused = blank(&session, &plan, &inner.now());
+            refused.error = Some(ErrorInfo::new("setup-incomplete", "setup waits for an answer to its suspension"));
+            return Ok(refused);
+        }
+        if due && !select_setup(&plan.plan, &session).is_empty() {
             let job = Job {
                 origin: "setup",
                 message: String::new(),
                 payload: Json::null(),
                 counts: false,
                 selection: Box::new(|plan, session, _| Ok(select_setup(&plan.plan, session))),
+                flow: Flow::default(),
             };
-            let (document, after) = inner.execute_one(session, &plan, job, &request.cancel, &events).await?;
+            let (document, after) = inner.execute_one(session, &plan, job, live, &events).await?;
             let (ready, committed) = (after.phase == Phase::Playing, document.committed);
             session = after;
             if !ready || !committed {
@@ -176,7 +300,20 @@ impl Engine {
                 payload: Json::null(),
                 counts: true,
                 selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
+                flow: Flow::main_loop(live, options.input_message_id),
             },
+            ExecutionKind::RetryTurn => Job {
+                origin: "player",
+                message: String::new(),
+                payload: Json::null(),
+                counts: true,
+                selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
+                flow: Flow::main_loop(live, None),
+            },
+            ExecutionKind::RetryFailed { retry_from_turn_id, runtime_ids } => {
+                retry_job(inner.prepare_retry(&session, &plan, &retry_from_turn_id, &runtime_ids)?)
+            }
+            ExecutionKind::Resume { suspension_id, data } => inner.resume_job(&session, &plan, &suspension_id, data)?,
             ExecutionKind::Start => {
                 // Setup alone is no start: an opening that failed may be tried again.
                 if !fresh && setup.is_none() && inner.has_opened(&session)? {
@@ -191,6 +328,7 @@ impl Engine {
                     payload: Json::null(),
                     counts: false,
                     selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
+                    flow: Flow::main_loop(live, None),
                 }
             }
             ExecutionKind::Manual { runtime_id, payload, message, ignore_upstreams } => Job {
@@ -205,6 +343,7 @@ impl Engine {
                     selection.ignore_upstreams = ignore_upstreams;
                     Ok(selection)
                 }),
+                flow: Flow::default(),
             },
         };
         if (job.counts || job.origin == "continuation")
@@ -215,7 +354,7 @@ impl Engine {
             refused.setup = setup;
             return Ok(refused);
         }
-        let (mut document, _) = inner.execute_one(session, &plan, job, &request.cancel, &events).await?;
+        let (mut document, _) = inner.execute_one(session, &plan, job, live, &events).await?;
         document.setup = setup;
         Ok(document)
     }
@@ -237,6 +376,11 @@ pub(crate) fn blank(session: &SessionRecord, plan: &ActivePlan, now: &str) -> Tu
         jobs: Vec::new(),
         notes: Vec::new(),
         setup: None,
+        suspensions: Vec::new(),
+        resumed: None,
+        retry_of: None,
+        abort_reason: None,
+        steers: Vec::new(),
         message: String::new(),
         logical_turn: session.completed_player_turns + 1,
         created_at: now.to_owned(),
@@ -268,13 +412,19 @@ impl Inner {
         session: SessionRecord,
         plan: &Arc<ActivePlan>,
         job: Job<'_>,
-        cancel: &CancellationToken,
+        live: &Live,
         events: &Option<EventSink>,
     ) -> Result<(TurnDocument, SessionRecord), ExecError> {
         let start = self.ambient.monotonic();
-        let logical_turn = session.completed_player_turns + 1;
+        let Flow { given, logical_turn, mut extras, started } = job.flow;
+        let logical_turn = logical_turn.unwrap_or(session.completed_player_turns + 1);
         let selection = (job.selection)(plan, &session, logical_turn)?;
-        let shared = self.freeze(session, plan, &job.message, logical_turn, cancel)?;
+        let mut shared = self.freeze(session, plan, &job.message, logical_turn, &live.cancel)?;
+        if let Some(shared) = Arc::get_mut(&mut shared) {
+            shared.given = given;
+        }
+        let _noted = self.executions.note(&shared.session, &shared.turn_id, live);
+        live.story.store(extras.main_loop, Ordering::Release);
         let mut document = blank(&shared.session, plan, &self.now());
         document.turn_id.clone_from(&shared.turn_id);
         document.origin = job.origin.to_owned();
@@ -282,7 +432,11 @@ impl Inner {
 
         let emitter = Emitter::new(events.clone(), Arc::clone(plan), &shared.session.id, &shared.turn_id);
         let members: usize = selection.phases.iter().map(|phase| phase.members.count_ones(..)).sum();
-        emitter.send("execution.started", json!({"runtimeCount": members, "origin": job.origin}));
+        let mut payload = json!({"runtimeCount": members, "origin": job.origin});
+        if let Some(object) = payload.as_object_mut() {
+            object.extend(started);
+        }
+        emitter.send("execution.started", payload);
         let services = Services { js: self.js.clone(), gateway: Arc::clone(&self.gateway), emitter: emitter.clone() };
         let core = TurnCore::new(plan.plan.clone(), Arc::clone(&plan.layers), selection);
         let mut walked = walk(Arc::clone(&shared), core, &services, job.payload).await;
@@ -293,10 +447,18 @@ impl Inner {
 
         let outcome = match precondition(&walked) {
             Some(error) => Err(error),
-            None => CommitPlan::new(&walked, document.clone(), job.counts, &*self.ambient)
-                .run(&self.store)
-                .await
-                .map_err(|refused| refused.to_error()),
+            None => {
+                live.story.store(false, Ordering::Release);
+                if extras.main_loop {
+                    extras.steers = shared.given.steering.close();
+                    extras.hidden = hidden_results(&walked);
+                }
+                CommitPlan::new(&walked, document.clone(), job.counts, &*self.ambient)
+                    .with(extras)
+                    .run(&self.store)
+                    .await
+                    .map_err(|refused| refused.to_error())
+            }
         };
         match outcome {
             Ok(committed) => {
@@ -390,14 +552,141 @@ impl Inner {
             cancel: cancel.child_token(),
             history_until: None,
             job: None,
+            given: Given::default(),
             session,
         })
     }
 }
 
+impl Flow {
+    fn main_loop(live: &Live, input_message_id: Option<String>) -> Self {
+        Self {
+            given: Given { steering: Arc::clone(&live.steering), ..Given::default() },
+            extras: CommitExtras { main_loop: true, input_message_id, ..CommitExtras::default() },
+            ..Self::default()
+        }
+    }
+}
+
+fn retry_job<'a>(retry: Retry) -> Job<'a> {
+    let Retry { source, targets, failed, earlier, selection, given } = retry;
+    let started = json!({
+        "sourceTurnId": source.turn_id, "runtimeIds": targets,
+        "sourceCommitted": true, "sourceFailedRuntimeIds": failed,
+    });
+    Job {
+        origin: "manual",
+        message: source.message,
+        payload: Json::null(),
+        counts: false,
+        selection: Box::new(|_, _, _| Ok(selection)),
+        flow: Flow {
+            given,
+            logical_turn: Some(source.logical_turn),
+            extras: CommitExtras {
+                retry_of: Some(source.turn_id),
+                earlier_retries: earlier,
+                ..CommitExtras::default()
+            },
+            started: started.as_object().cloned().unwrap_or_default(),
+        },
+    }
+}
+
+impl Inner {
+    /// One execution of a suspended runtime alone, over committed data. RDD-6
+    fn resume_job<'a>(
+        &self,
+        session: &SessionRecord,
+        plan: &ActivePlan,
+        id: &str,
+        data: Json,
+    ) -> Result<Job<'a>, ExecError> {
+        let (record, continuation) = self.open_suspension(session, id, &data)?;
+        let runtime = plan
+            .runtime_ix(&record.runtime_id)
+            .ok_or_else(|| ExecError::RuntimeNotActive(record.runtime_id.clone()))?;
+        if plan.package(runtime).package.digest != continuation.package_digest {
+            return Err(ExecError::Conflict {
+                code: "suspension-package-changed",
+                message: format!(
+                    "package {:?} was published again since {:?} was suspended; give the suspension up instead",
+                    record.plugin_id, record.runtime_id
+                ),
+            });
+        }
+        let started = json!({"sourceTurnId": record.turn_id, "suspensionId": record.id});
+        Ok(Job {
+            origin: "resume",
+            message: continuation.message.clone(),
+            payload: Json::null(),
+            counts: false,
+            selection: Box::new(move |plan, session, turn| {
+                let mut selection = select_manual(&plan.plan, session, turn, runtime);
+                selection.ignore_upstreams = true;
+                if let Some(phase) = selection.phases.first_mut() {
+                    phase.kind = plan.decl(runtime).stage.map_or(PhaseKind::Followers, PhaseKind::Stage);
+                }
+                Ok(selection)
+            }),
+            flow: Flow {
+                logical_turn: Some(continuation.logical_turn),
+                extras: CommitExtras {
+                    resolves: Some(Resolves {
+                        suspension_id: record.id.clone(),
+                        runtime_id: record.runtime_id,
+                        counts: continuation.counts.clone(),
+                    }),
+                    ..CommitExtras::default()
+                },
+                given: Given {
+                    resume: Some(Resume { runtime, suspension_id: record.id, data, continuation }),
+                    ..Given::default()
+                },
+                started: started.as_object().cloned().unwrap_or_default(),
+            },
+        })
+    }
+}
+
+/// An id a client may give: not one of those the host gives.
+fn check_message_id(id: Option<&str>) -> Result<(), ExecError> {
+    let Some(id) = id else { return Ok(()) };
+    let fits = !id.is_empty()
+        && id.len() <= MAX_MESSAGE_ID_BYTES
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let ours = id.strip_prefix('t').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if fits && !ours {
+        return Ok(());
+    }
+    Err(ExecError::Invalid {
+        field: "inputMessageId".into(),
+        message: format!(
+            "has 1 to {MAX_MESSAGE_ID_BYTES} letters, digits, `_`, `-`, and does not begin with `t` and a digit"
+        ),
+    })
+}
+
 pub(crate) fn fan_out(emitter: &Emitter, committed: &Committed) {
     if !emitter.is_live() {
         return;
+    }
+    let document = &committed.document;
+    for suspension in &document.suspensions {
+        emitter.send(
+            "turn.suspended",
+            json!({
+                "sessionId": document.session_id, "turnId": document.turn_id,
+                "suspensionId": suspension.suspension_id, "runtimeId": suspension.runtime_id,
+                "reason": suspension.reason, "resumeSchema": suspension.resume_schema,
+            }),
+        );
+    }
+    if let Some(suspension) = &document.resumed {
+        emitter.send(
+            "turn.resumed",
+            json!({"sessionId": document.session_id, "turnId": document.turn_id, "suspensionId": suspension}),
+        );
     }
     for isolated in &committed.document.isolated {
         emitter.send("proposal.failed", json!({"runtimeId": isolated.runtime_id, "error": isolated.error}));
@@ -437,5 +726,11 @@ pub(crate) fn fan_out(emitter: &Emitter, committed: &Committed) {
     }
     for (plugin, changes) in by_plugin {
         emitter.send("plugin-data.changed", json!({"pluginId": plugin, "changes": changes}));
+    }
+    if let Some(snapshot) = &committed.snapshot {
+        emitter.send(
+            "state.snapshot.created",
+            json!({"turnId": document.turn_id, "snapshotId": snapshot.id, "kind": snapshot.kind}),
+        );
     }
 }

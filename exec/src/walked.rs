@@ -88,6 +88,7 @@ impl Walked {
         let stage = match self.core.phase_kind(place) {
             Some(PhaseKind::Stage(stage)) => stage.as_str(),
             Some(PhaseKind::Manual) => "manual",
+            Some(PhaseKind::Followers) => "event",
             None => "event",
         };
         (stage, place.layer, place.depth)
@@ -119,6 +120,7 @@ impl Walked {
                 },
             ),
             output: result.and_then(|result| result.output.clone()).filter(|_| !concealed),
+            wrapped: result.and_then(|result| result.value.as_ref()).is_some_and(|value| !value.value().is_object()),
             reads_from: {
                 let mut ids: Vec<String> = slot
                     .producers
@@ -210,20 +212,31 @@ impl Walked {
     /// Prose of earlier stages, for a runtime about to start.
     pub fn prose_before(&self, runtime: RuntimeIx) -> Vec<String> {
         let phase = self.core.place(runtime).phase;
-        self.order
+        let earlier = self
+            .order
             .iter()
             .filter(|earlier| self.core.place(**earlier).phase < phase)
-            .filter_map(|earlier| self.slots[earlier.index()].result()?.narrative.clone())
-            .collect()
+            .filter_map(|earlier| self.slots[earlier.index()].result()?.narrative.clone());
+        self.shared.given.prose.iter().cloned().chain(earlier).collect()
     }
 
     /// `turn-digest@1`.
     pub fn digest(&self) -> Json {
-        let runtimes: Vec<Value> = self
-            .order
-            .iter()
+        let seeds = self.shared.given.seeds.iter().map(|(runtime, _)| runtime);
+        let mut tools = Vec::new();
+        let runtimes: Vec<Value> = seeds
+            .chain(&self.order)
             .filter_map(|runtime| {
                 let result = self.slots[runtime.index()].result()?;
+                if !self.shared.plan.decl(*runtime).concealed {
+                    let id = self.shared.plan.runtime_id(*runtime);
+                    tools.extend(
+                        result
+                            .tool_calls
+                            .iter()
+                            .map(|call| json!({"runtimeId": id, "toolName": call.name, "success": call.ok})),
+                    );
+                }
                 Some(json!({"runtimeId": self.shared.plan.runtime_id(*runtime), "status": result.status}))
             })
             .collect();
@@ -231,9 +244,9 @@ impl Walked {
             "turnId": self.shared.turn_id,
             "playerMessage": self.shared.message,
             "locale": self.shared.session.locale,
-            "narrativeText": self.prose().join("\n\n"),
-            "toolCallSummaries": [],
-            "lastPlayerInput": null,
+            "narrativeText": self.shared.given.prose.iter().cloned().chain(self.prose()).collect::<Vec<_>>().join("\n\n"),
+            "toolCallSummaries": tools,
+            "lastPlayerInput": self.shared.last_player_input(),
             "runtimeResults": runtimes,
         }))
     }

@@ -161,6 +161,23 @@ impl Proposal {
         }
     }
 
+    /// The payload that [`Proposal::read`] reads back.
+    pub fn payload(&self) -> Value {
+        match self {
+            Self::StatePatch { table, field, value, reason } => {
+                json!({"table": table, "field": field, "value": value, "reason": reason})
+            }
+            Self::Interaction(json) | Self::Ui(json) | Self::Asset(json) => json.value().clone(),
+            Self::Character(upsert) => upsert.payload(),
+            Self::Schema(schema) => schema.to_json().value().clone(),
+            Self::Lorebook(entries) => {
+                json!({"entries": entries.iter().map(|entry| entry.record.value()).collect::<Vec<_>>()})
+            }
+            Self::DimensionInitialize(definitions) => definitions.payload(),
+            Self::DimensionUpdate(update) => update.payload(),
+        }
+    }
+
     /// About how many bytes of JSON it holds.
     pub fn bytes(&self) -> usize {
         match self {

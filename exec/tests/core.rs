@@ -68,7 +68,13 @@ fn selection(plan: &PlanHandle) -> Selection {
         .collect();
     let mut eligible = FixedBitSet::with_capacity(count);
     eligible.insert_range(..);
-    Selection { phases, session_done: FixedBitSet::with_capacity(count), eligible, ignore_upstreams: false }
+    Selection {
+        phases,
+        session_done: FixedBitSet::with_capacity(count),
+        eligible,
+        ignore_upstreams: false,
+        seeds: Vec::new(),
+    }
 }
 
 /// Drives a core; `pick` chooses which of the running ones ends next.

@@ -450,6 +450,7 @@ async fn a_story_agent_streams_calls_tools_and_a_failing_model_leaves_nothing() 
             "runtime.completed",
             "narrative.completed",
             "plugin-data.changed",
+            "state.snapshot.created",
             "execution.completed"
         ]
     );

@@ -83,6 +83,36 @@ impl CharacterUpsert {
         })
     }
 
+    /// The payload that [`CharacterUpsert::read`] reads back.
+    pub fn payload(&self) -> Value {
+        let mut payload = json!({"id": self.id});
+        let mut put = |name: &str, value: Value| payload[name] = value;
+        if let Some(version) = self.expected_version {
+            put("expectedVersion", version.into());
+        }
+        if let Some(name) = &self.name {
+            put("name", name.as_str().into());
+        }
+        if let Some(kind) = &self.kind {
+            put("type", kind.as_str().into());
+        }
+        if let Some(description) = &self.description {
+            put("description", json!(description));
+        }
+        match &self.fields {
+            Fields::Keep => {}
+            Fields::Clear => put("fields", Value::Null),
+            Fields::Merge(map) => put("fields", Value::Object(map.clone())),
+        }
+        if let Some(aliases) = &self.aliases {
+            put("aliases", json!(aliases));
+        }
+        if !self.remove_aliases.is_empty() {
+            put("removeAliases", json!(self.remove_aliases));
+        }
+        payload
+    }
+
     /// Bytes of the payload.
     pub fn bytes(&self) -> usize {
         self.bytes

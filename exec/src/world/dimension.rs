@@ -101,6 +101,12 @@ impl Definitions {
         Ok(Self(all))
     }
 
+    /// The payload that [`Definitions::read`] reads back.
+    pub fn payload(&self) -> Value {
+        let all = self.0.iter().map(|(id, definition)| (id.clone(), Value::Object(definition.raw.clone())));
+        json!({"definitions": all.collect::<Map<_, _>>()})
+    }
+
     /// Bytes of all definitions.
     pub fn bytes(&self) -> usize {
         let size = |definition: &Definition| Json::from_value(Value::Object(definition.raw.clone())).byte_len();
@@ -243,6 +249,26 @@ impl DimensionUpdate {
             _ => {}
         }
         Ok(Self { updates, source, read_versions, settlement })
+    }
+
+    /// The payload that [`DimensionUpdate::read`] reads back.
+    pub fn payload(&self) -> Value {
+        let updates = self
+            .updates
+            .iter()
+            .map(|update| json!({"id": update.id, "expectedVersion": update.expected_version, "value": update.value}));
+        let mut payload = json!({"updates": updates.collect::<Vec<_>>()});
+        if let Some(source) = &self.source {
+            payload["source"] = json!({"resultId": source.result_id, "turnNumber": source.turn_number});
+        }
+        if !self.read_versions.is_empty() {
+            let versions = self.read_versions.iter().map(|(id, version)| (id.clone(), Value::from(*version)));
+            payload["readVersions"] = Value::Object(versions.collect());
+        }
+        if let Some(settlement) = self.settlement {
+            payload["settlement"] = settlement.as_str().into();
+        }
+        payload
     }
 
     /// Bytes of all values.
