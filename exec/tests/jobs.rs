@@ -290,6 +290,8 @@ async fn a_job_is_stale_only_when_something_it_read_changed() {
         ("absent", JobStatus::Stale),
         ("update", JobStatus::Succeeded),
         ("other", JobStatus::Succeeded),
+        ("people", JobStatus::Stale),
+        ("dimensions", JobStatus::Succeeded),
         ("nothing", JobStatus::Succeeded),
     ] {
         let gate = Arc::new(Gate::default());
@@ -299,6 +301,8 @@ async fn a_job_is_stale_only_when_something_it_read_changed() {
                 "record" => drop(context.get("n", "shared").map_err(failed)?),
                 "absent" => drop(context.get("n", "coming").map_err(failed)?),
                 "other" => drop(context.get("n", "fixed").map_err(failed)?),
+                "people" => drop(context.world("characters").map_err(failed)?),
+                "dimensions" => drop(context.world("dimensions").map_err(failed)?),
                 "update" => {
                     let ops = json!([{"op": "inc", "path": "/count", "by": 1}]);
                     context.update("n", "shared", Json::from_value(ops)).map_err(failed)?;
@@ -311,6 +315,7 @@ async fn a_job_is_stale_only_when_something_it_read_changed() {
         .runtime("write", Stage::PreTurn, |context: &NativeContext<'_>| {
             let failed = |error: covel_abi::HostError| error.to_string();
             let turn = context.logical_turn();
+            context.propose("character.upsert", &json!({"id": "ana", "name": "Ana"})).map_err(failed)?;
             context.set("n", "shared", Json::from_value(json!({"count": turn * 100}))).map_err(failed)?;
             if turn == 1 {
                 context.set("n", "fixed", Json::from_value(json!(0))).map_err(failed)?;
