@@ -8,6 +8,7 @@ use covel_graph::{Json, limits::MAX_DATA_VALUE_BYTES};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    limits::MAX_DATA_DEPTH,
     overlay::DataWrite,
     results::kind_of,
     world::{
@@ -123,6 +124,7 @@ impl Proposal {
     /// # Errors
     /// A [`Fault`]; an unknown type is told with the list of known ones.
     pub fn read(kind: &str, payload: &Map<String, Value>) -> Result<Self, Fault> {
+        check_depth(payload)?;
         let proposal = match kind {
             "state.patch" => state_patch(payload)?,
             "interaction.request" => interaction(payload)?,
@@ -194,6 +196,9 @@ impl Proposal {
 
 /// Reads one item of an effect channel. `None`: not a channel of writes.
 pub fn read_effect(channel: &str, item: &Map<String, Value>) -> Option<Result<Proposal, Fault>> {
+    if let Err(fault) = check_depth(item) {
+        return Some(Err(fault));
+    }
     Some(match channel {
         "statePatches" => state_patch(item),
         "interactions" => interaction(item),
@@ -204,6 +209,21 @@ pub fn read_effect(channel: &str, item: &Map<String, Value>) -> Option<Result<Pr
         "lorebook" => LoreEntry::read(item).map(|entry| Proposal::Lorebook(vec![entry])),
         _ => return None,
     })
+}
+
+/// Refuses what would be nested too deep to be read back, in a record or in the document of its turn.
+fn check_depth(payload: &Map<String, Value>) -> Result<(), Fault> {
+    fn fits(value: &Value, left: usize) -> bool {
+        match value {
+            Value::Array(items) => left > 0 && items.iter().all(|item| fits(item, left - 1)),
+            Value::Object(map) => left > 0 && map.values().all(|member| fits(member, left - 1)),
+            _ => true,
+        }
+    }
+    if payload.values().all(|value| fits(value, MAX_DATA_DEPTH)) {
+        return Ok(());
+    }
+    Err(Fault::Rule(format!("is nested deeper than {MAX_DATA_DEPTH} levels")))
 }
 
 /// Refuses a JSON value over the limit of stored values.

@@ -6,8 +6,8 @@ mod support;
 
 use std::sync::Arc;
 
-use covel_exec::{ExecutionKind, ExecutionRequest, NewSession, RuntimeStatus, TurnDocument};
-use covel_graph::package::Package;
+use covel_exec::{ExecutionKind, ExecutionRequest, NativePackage, NewSession, RuntimeStatus, TurnDocument};
+use covel_graph::{Stage as TurnStage, package::Package};
 use serde_json::{Value, json};
 use support::{Stage, error_code, function, package, row, stage};
 
@@ -474,4 +474,116 @@ async fn a_world_that_breaks_its_own_rules_or_lacks_a_keeper_starts_no_session()
     let session = stage.engine.create_session(both).await.unwrap();
     let turn = stage.turn(&session.id, "idle").await;
     assert_eq!(seen(&turn, "r")["dimensions"]["tide"]["initialValue"], 3, "the author's definitions");
+}
+
+/// A native package of one runtime that makes the proposals of the player's message.
+fn native(
+    propose: impl Fn(&covel_exec::NativeContext<'_>) -> Result<(), String> + Send + Sync + 'static,
+) -> NativePackage {
+    NativePackage::new("native").runtime("w", TurnStage::PreTurn, move |context: &covel_exec::NativeContext<'_>| {
+        propose(context).map(|()| covel_exec::NativeOutput::default())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_hold_at_their_edge_and_what_is_kept_can_be_read_back() {
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let stage = stage(Vec::new(), json!([])).await;
+    let package = native(move |context| {
+        let (what, count) = context.player_message().split_once(' ').unwrap();
+        let count: usize = count.parse().unwrap();
+        let message = |error: covel_abi::HostError| format!("{}: {}", error.code, error.message);
+        match what {
+            "people" => (0..count).try_for_each(|at| {
+                context.propose("character.upsert", &json!({"id": format!("c{at}"), "name": format!("C{at}")}))
+            }),
+            "depth" => context.propose("state.patch", &json!({"table": "t", "field": "f", "value": nested(count)})),
+            "attributes" => {
+                let one = |at| json!({"id": format!("a{at}"), "name": "A", "type": "string", "category": "bio"});
+                let all: Vec<Value> = (0..count).map(one).collect();
+                context.propose("character.schema.set", &json!({"types": ["npc"], "attributes": all}))
+            }
+            _ => {
+                let all: Vec<String> = (0..count).map(|at| format!("alias {at}")).collect();
+                context.propose("character.upsert", &json!({"id": "c0", "name": "C", "aliases": all}))
+            }
+        }
+        .map_err(message)
+    });
+    stage.engine.publish_native(package).await.unwrap();
+    for (message, code) in [
+        ("depth 100", ""),
+        ("depth 101", "output-schema-invalid"),
+        ("aliases 64", ""),
+        ("aliases 65", "output-schema-invalid"),
+        ("attributes 256", ""),
+        ("attributes 257", "output-schema-invalid"),
+        ("people 1024", ""),
+        ("people 1025", "too-many-characters"),
+    ] {
+        let new = NewSession { id: Some(message.replace(' ', "-")), ..NewSession::default() };
+        let session = stage.engine.create_session(new).await.unwrap().id;
+        let turn = stage.turn(&session, message).await;
+        let failed = row(&turn, "native/w").error.as_ref().map_or("", |error| error.message.as_str());
+        assert!(
+            if code.is_empty() { failed.is_empty() && turn.committed } else { failed.starts_with(code) },
+            "{message}: {failed}"
+        );
+        if turn.committed {
+            assert_eq!(stage.engine.turns(&session, 1).unwrap()[0].changes, turn.changes, "{message}");
+        }
+    }
+}
+
+/// Covers: SWC-2, SWC-3
+#[tokio::test(flavor = "multi_thread")]
+async fn receipts_settle_by_no_change_and_the_oldest_resolved_are_forgotten() {
+    let script: Vec<Value> = (0..30).map(|_| json!({"content": "On."})).collect();
+    let stage = stage(vec![owner(), narrator()], Value::Array(script)).await;
+    let session = stage.session().await;
+    for _ in 0..22 {
+        let turn = stage.turn(&session, "go").await;
+        assert!(turn.committed, "{turn:#?}");
+        if turn.isolated.iter().any(|one| one.runtime_id == "keeper/tracker")
+            || stage.engine.dimensions(&session).unwrap().value()["dimensions"]["tide"]["value"] == json!(0)
+        {
+            let version = stage.engine.dimensions(&session).unwrap().value()["dimensions"]["tide"]["version"].clone();
+            let refill = json!({"updates": [{"id": "tide", "expectedVersion": version, "value": 9}]});
+            assert!(stage.engine.execute(manual(&session, refill), None).await.unwrap().committed);
+        }
+    }
+    let receipts = || stage.data(&session).into_iter().filter(|row| row.1 == "_dimension-settlements").count();
+    assert_eq!(receipts(), 20);
+    stage.turn(&session, "idle").await;
+    let public = stage.engine.dimensions(&session).unwrap();
+    let source = public.value()["dimensionSettlements"][0]["source"].clone();
+    let version = public.value()["dimensions"]["tide"]["version"].as_u64().unwrap();
+    let look = |version: u64| json!({"updates": [], "source": source, "settlement": "no-change", "readVersions": {"tide": version}});
+    let stale = stage.engine.execute(manual(&session, look(version - 1)), None).await.unwrap();
+    assert_eq!(stale.error.unwrap().code, "dimension-version-conflict");
+    let settled = stage.engine.execute(manual(&session, look(version)), None).await.unwrap();
+    assert_eq!(settled.changes[0].payload.value()["status"], "no-change");
+    assert!(stage.turn(&session, "go").await.committed);
+}
+
+/// Covers: SWC-2
+#[tokio::test(flavor = "multi_thread")]
+async fn no_story_stands_on_dimensions_their_keeper_could_not_show() {
+    let keeper = package(&[
+        (
+            "PLUGIN.md",
+            "---\nid: keeper\nkind: plugin\ndescription: Shows dimensions.\nprovides: [world.dimensions@1]\nruntime:\n  type: function\n  schedule: { stage: pre-turn }\n  io: { output: { contract: world.dimensions@1 } }\n  function: { handler: ./handler.js }\n---\n",
+        ),
+        (
+            "handler.js",
+            "export default async (ctx) => { if (ctx.playerMessage === 'break') throw new Error('no'); return { outcome: 'success', value: ctx.world.dimensions }; };",
+        ),
+    ]);
+    let stage = stage(vec![keeper, narrator()], told()).await;
+    let session = stage.session().await;
+    assert!(stage.turn(&session, "go").await.committed);
+    let broken = stage.turn(&session, "break").await;
+    assert_eq!(broken.error.unwrap().code, "dimension-snapshot-unavailable");
+    assert_eq!(stage.engine.messages(&session, 10).unwrap().len(), 2);
+    assert!(stage.turn(&session, "go").await.committed);
 }
