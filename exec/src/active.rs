@@ -208,6 +208,11 @@ impl ActivePlan {
         self.plan.topics.binary_search_by(|found| found.as_str().cmp(topic)).ok().and_then(|at| u32::try_from(at).ok())
     }
 
+    /// Does anybody publish a schema for this contract?
+    pub fn publishes_contract(&self, contract: &str) -> bool {
+        self.contract_owner.contains_key(contract)
+    }
+
     /// Checks an event payload against the schema of whoever declares the topic. EVT-1, REL-7
     ///
     /// # Errors

@@ -23,8 +23,8 @@ use crate::{
     given::Given,
     jobs::{JobSeed, Reads},
     limits::{
-        HISTORY_READ, MAX_DATA_NAME_BYTES, MAX_EVENTS_PER_TURN, MAX_LOG_LINES_PER_CALL, MAX_LOG_META_CHARS,
-        MAX_REQUESTS_PER_CALL, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME,
+        HISTORY_READ, MAX_DATA_DEPTH, MAX_DATA_NAME_BYTES, MAX_EVENTS_PER_TURN, MAX_LOG_LINES_PER_CALL,
+        MAX_LOG_META_CHARS, MAX_REQUESTS_PER_CALL, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME,
     },
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay, overlay_rows},
@@ -204,7 +204,7 @@ pub fn check_names(namespace: &str, key: &str, own_code: bool) -> Result<(), Hos
     Ok(())
 }
 
-/// Checks a value's size on any write path.
+/// Checks a value's size and depth on any write path.
 pub fn check_value(plugin: &str, namespace: &str, key: &str, value: &Json) -> Result<(), HostError> {
     if value.byte_len() > MAX_DATA_VALUE_BYTES {
         return Err(HostError::new(
@@ -213,6 +213,12 @@ pub fn check_value(plugin: &str, namespace: &str, key: &str, value: &Json) -> Re
                 "{plugin}: the value of {namespace}/{key} has {} bytes; at most {MAX_DATA_VALUE_BYTES}",
                 value.byte_len()
             ),
+        ));
+    }
+    if ops::is_too_deep(value.value()) {
+        return Err(HostError::new(
+            "value-too-deep",
+            format!("{plugin}: the value of {namespace}/{key} is nested deeper than {MAX_DATA_DEPTH} levels"),
         ));
     }
     Ok(())
@@ -378,7 +384,7 @@ impl RuntimeCall {
                 found.as_ref().map(|record| DataVersion { version: record.version, created_seq: record.created_seq });
             reads.record(plugin.as_str(), namespace, key, version);
         }
-        Ok(found.map(|record| record.value))
+        found.map(|record| readable(record.value, namespace, key)).transpose()
     }
 
     fn seen(&self, buffer: &mut Buffer, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
@@ -474,14 +480,14 @@ impl RuntimeCall {
             .map(|record| {
                 let key = record.key.clone();
                 let row = DataRow {
+                    value: readable(record.value, namespace, &record.key)?,
                     key: record.key,
-                    value: record.value,
                     created_at: record.created_at,
                     updated_at: record.updated_at,
                 };
-                (key, row)
+                Ok((key, row))
             })
-            .collect();
+            .collect::<Result<_, HostError>>()?;
         let shared_namespace: Arc<str> = namespace.into();
         let mut producers = Vec::new();
         let rows = {
@@ -630,6 +636,16 @@ fn two_texts(argument: &Json) -> Result<(String, String), HostError> {
     match (at(0), at(1)) {
         (Some(namespace), Some(key)) => Ok((namespace, key)),
         _ => Err(HostError::new("invalid-input", "getPluginData takes a namespace and a key")),
+    }
+}
+
+/// A stored value that can be parsed; a damaged one is refused, never taken for `null`.
+fn readable(value: Json, namespace: &str, key: &str) -> Result<Json, HostError> {
+    match value.checked() {
+        Ok(_) => Ok(value),
+        Err(error) => {
+            Err(HostError::new("stored-value-damaged", format!("{namespace}/{key} cannot be read back: {error}")))
+        }
     }
 }
 

@@ -6,17 +6,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use covel_graph::{
-    Json, PluginId, RuntimeIx, SessionId, Stage, TurnId,
-    fragment::Visibility,
-    limits::MAX_DATA_VALUE_BYTES,
-    plan::{ArchivedEdgeKind, NONE},
+    Json, PluginId, RuntimeIx, SessionId, Stage, TurnId, fragment::Visibility, limits::MAX_DATA_VALUE_BYTES,
 };
-use covel_store::{Store, StoreError, TransactError, Tx};
+use covel_store::{Store, StoreError, TransactError, Tx, failpoint};
 use serde_json::json;
 
 use crate::{
     active::{ActivePlan, LoadedPackage, check},
     ambient::{Ambient, iso_time},
+    cascade::{Cascade, Hang, Verdict, hangs},
     core::{PhaseKind, Status},
     document::{ChangeDocument, DataChange, ErrorInfo, IsolatedDocument, RuntimeStatus, TurnDocument},
     flow::CommitExtras,
@@ -35,16 +33,6 @@ use crate::{
     write::Write,
 };
 
-/// What one unit needs of others to be kept.
-pub(crate) enum Hangs {
-    /// This runtime.
-    On(RuntimeIx),
-    /// At least one of these.
-    OnAny(Vec<RuntimeIx>),
-    /// What it read of this runtime; a story is kept all the same. RDD-2
-    Read(RuntimeIx),
-}
-
 struct Unit {
     runtime: RuntimeIx,
     id: String,
@@ -54,7 +42,7 @@ struct Unit {
     writes: Vec<Write>,
     export: Option<(String, Json)>,
     package: Arc<LoadedPackage>,
-    hangs: Vec<Hangs>,
+    hangs: Vec<Hang>,
     narrative: Option<String>,
     counts: bool,
     concealed: bool,
@@ -77,7 +65,7 @@ pub struct CommitPlan {
     incarnation: String,
     turn_id: String,
     units: Vec<Unit>,
-    ids: Vec<String>,
+    plan: Arc<ActivePlan>,
     has_story: bool,
     player_message: Option<String>,
     document: TurnDocument,
@@ -234,14 +222,20 @@ impl CommitPlan {
                 writes: result.writes.clone(),
                 export,
                 package: Arc::clone(plan.package(*runtime)),
-                hangs: hangs(walked, *runtime),
+                hangs: hangs(
+                    &walked.core,
+                    *runtime,
+                    &walked.slots[runtime.index()].producers,
+                    walked.slots[runtime.index()].data_reads.as_deref(),
+                ),
                 narrative: result.narrative.clone(),
                 counts: result.status == RuntimeStatus::Success,
                 concealed: decl.concealed,
                 suspension,
             });
         }
-        let has_story = units.iter().any(|unit| unit.story && unit.suspension.is_none());
+        // A story whose guard skipped it told nothing: it isolates nobody.
+        let has_story = units.iter().any(|unit| unit.story && unit.counts);
         let millis = ambient.now_millis();
         let now = iso_time(millis);
         document.committed = true;
@@ -259,7 +253,7 @@ impl CommitPlan {
             session_id: shared.session_id.clone(),
             incarnation: shared.session.incarnation.clone(),
             turn_id: shared.turn_id.clone(),
-            ids: plan.plan.runtimes.iter().map(|row| row.id.as_str().to_owned()).collect(),
+            plan: Arc::clone(plan),
             units,
             has_story,
             player_message: (counts_turn && !shared.message.is_empty()).then(|| shared.message.clone()),
@@ -309,7 +303,13 @@ impl CommitPlan {
     /// # Errors
     /// [`Refused`]; nothing was kept then.
     pub async fn run(self, store: &Store) -> Result<Committed, Refused> {
-        store.transact(move |tx| self.apply(tx)).await.map_err(|error| match error {
+        failpoint::pass("execution-walked");
+        let applied = move |tx: &mut Tx<'_>| {
+            let committed = self.apply(tx);
+            failpoint::pass("commit-applied");
+            committed
+        };
+        store.transact(applied).await.map_err(|error| match error {
             TransactError::Refused(refused) => refused,
             TransactError::Store(error) => Refused::Store(error),
             TransactError::Panicked(message) => Refused::Rule(ErrorInfo::new("internal", message)),
@@ -334,12 +334,12 @@ impl CommitPlan {
         self.extras.check(tx, &self.session_id, &self.session, self.player_message.as_deref())?;
 
         let mut changes = BTreeMap::new();
-        let mut dropped: Vec<RuntimeIx> = Vec::new();
+        let mut cascade = Cascade::new(self.has_story);
         let mut isolated = Vec::new();
         let units = std::mem::take(&mut self.units);
         let mut kept = Vec::with_capacity(units.len());
         for unit in units {
-            let hanging = self.falls_with(&unit, &dropped);
+            let hanging = self.falls_with(&unit, &cascade);
             let outcome = match hanging {
                 Some(error) => Err(error),
                 None => match self.try_unit(tx, &unit) {
@@ -362,19 +362,19 @@ impl CommitPlan {
                     }
                     kept.push(unit);
                 }
-                Err(error) if self.has_story && !unit.story && !unit.setup => {
-                    dropped.push(unit.runtime);
-                    let error = if unit.concealed { conceal(error) } else { error };
-                    isolated.push(IsolatedDocument { runtime_id: unit.id, error });
-                }
                 Err(error) => {
                     let error = if unit.concealed { conceal(error) } else { error };
-                    return Err(rule(error.code, format!("{}: {}", unit.id, error.message)));
+                    match cascade.refuse(unit.runtime, unit.story, unit.setup) {
+                        Verdict::Isolated => isolated.push(IsolatedDocument { runtime_id: unit.id, error }),
+                        Verdict::Whole => {
+                            return Err(rule(error.code, format!("{}: {}", unit.id, error.message)));
+                        }
+                    }
                 }
             }
         }
         self.mark_dropped(&isolated);
-        let jobs = self.enqueue(tx, &dropped)?;
+        let jobs = self.enqueue(tx, cascade.dropped())?;
         let messages = self.journal(tx, &kept)?;
         let suspended: Vec<&SuspensionRecord> = kept.iter().filter_map(|unit| unit.suspension.as_ref()).collect();
         let waits = self.extras.settle(
@@ -427,7 +427,7 @@ impl CommitPlan {
     fn enqueue(&mut self, tx: &mut Tx<'_>, dropped: &[RuntimeIx]) -> Result<Vec<JobRow>, Refused> {
         let mut rows = Vec::with_capacity(self.jobs.len());
         for job in std::mem::take(&mut self.jobs) {
-            match job.land(tx, &self.session_id, &self.ids, dropped)? {
+            match job.land(tx, &self.session_id, &self.plan, dropped)? {
                 Ok(row) => {
                     self.document.jobs.push(document_entry(&row));
                     rows.push(row);
@@ -439,31 +439,17 @@ impl CommitPlan {
     }
 
     /// Does the unit hang on something dropped? A story that only read from it is kept, with a note. RDD-2
-    fn falls_with(&mut self, unit: &Unit, dropped: &[RuntimeIx]) -> Option<ErrorInfo> {
-        if dropped.is_empty() {
-            return None;
-        }
-        let gone = |runtime: &RuntimeIx| dropped.contains(runtime);
-        let fall = |ids: &[String], runtime: RuntimeIx| {
-            Some(ErrorInfo::new("upstream-not-committed", format!("upstream {} did not commit", ids[runtime.index()])))
+    fn falls_with(&mut self, unit: &Unit, cascade: &Cascade) -> Option<ErrorInfo> {
+        let (plan, notes) = (&self.plan, &mut self.document.notes);
+        let lost = |runtime: RuntimeIx| {
+            notes.push(ErrorInfo::new(
+                "story-read-uncommitted",
+                format!("{} read from {}, which did not commit", unit.id, plan.runtime_id(runtime)),
+            ));
         };
-        for hang in &unit.hangs {
-            match hang {
-                Hangs::On(runtime) if gone(runtime) => return fall(&self.ids, *runtime),
-                Hangs::OnAny(list) if !list.is_empty() && list.iter().all(gone) => return fall(&self.ids, list[0]),
-                Hangs::Read(runtime) if gone(runtime) => {
-                    if !unit.story {
-                        return fall(&self.ids, *runtime);
-                    }
-                    self.document.notes.push(ErrorInfo::new(
-                        "story-read-uncommitted",
-                        format!("{} read from {}, which did not commit", unit.id, self.ids[runtime.index()]),
-                    ));
-                }
-                _ => {}
-            }
-        }
-        None
+        let runtime = cascade.falls_with(&unit.hangs, unit.story, lost)?;
+        let message = format!("upstream {} did not commit", plan.runtime_id(runtime));
+        Some(ErrorInfo::new("upstream-not-committed", message))
     }
 
     /// Applies a unit in a savepoint; a refused one leaves nothing.
@@ -518,7 +504,11 @@ impl CommitPlan {
             DataOp::Update(list) => {
                 // DAT-1: applied to the newest value, so writers of different fields both survive.
                 let current = tx.read().get_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
-                let next = ops::apply(current.as_ref().map(|record| record.value.value()), list.value())
+                let current = current.as_ref().map(|record| record.value.checked()).transpose().map_err(|error| {
+                    let at = format!("{}/{}", write.namespace, write.key);
+                    rule("stored-value-damaged", format!("{at} cannot be read back: {error}"))
+                })?;
+                let next = ops::apply(current, list.value())
                     .map_err(|error| rule("conflict", format!("{}/{}: {error}", write.namespace, write.key)))?;
                 Some(Json::from_value(next))
             }
@@ -563,6 +553,8 @@ impl CommitPlan {
                     row.error = Some(drop.error.clone());
                 }
             }
+            // Whom its events reached was decided; but what did not commit did not happen.
+            self.document.events.retain(|event| event.runtime_id != drop.runtime_id);
         }
     }
 
@@ -603,9 +595,17 @@ impl CommitPlan {
     /// The session clock: counted turns, trigger ledger, setup states, phase.
     fn clock(&mut self, kept: &[Unit], jobs: &[JobRow]) {
         // A job counts when it is made: whether the next turn may make another must not depend on when it runs.
-        let made = jobs.iter().map(|job| &job.runtime_id);
-        for id in kept.iter().filter(|unit| unit.counts).map(|unit| &unit.id).chain(made) {
-            let record = self.session.triggers.entry(id.clone()).or_default();
+        let made = jobs.iter().filter_map(|job| self.plan.runtime_ix(&job.runtime_id));
+        // Only runtimes with a budget or a cooldown: the record is rewritten by every commit and must not hold a row for
+        // each of a thousand runtimes nobody asks about.
+        let limited = |runtime: &RuntimeIx| {
+            let decl = self.plan.decl(*runtime);
+            decl.max_trigger_count > 0 || decl.cooldown_turns > 0
+        };
+        let ran = kept.iter().filter(|unit| unit.counts).map(|unit| unit.runtime);
+        for runtime in ran.chain(made).filter(limited) {
+            let id = self.plan.runtime_id(runtime).to_owned();
+            let record = self.session.triggers.entry(id).or_default();
             record.count = record.count.saturating_add(1);
             record.last_turn = self.document.logical_turn;
         }
@@ -701,63 +701,4 @@ fn attempt(walked: &Walked, runtime: RuntimeIx, refused: Option<&ErrorInfo>) -> 
         SetupState::Pending { attempts, last_error, plugin_version }
     };
     (id, state)
-}
-
-/// What a unit's place in the plan and its recorded reads make it hang on.
-pub(crate) fn hangs(walked: &Walked, runtime: RuntimeIx) -> Vec<Hangs> {
-    let plan = &walked.shared.plan.plan;
-    let mut hangs = Vec::new();
-    let range = plan.edge_starts[runtime.index()].to_native() as usize
-        ..plan.edge_starts[runtime.index() + 1].to_native() as usize;
-    let mut declared = Vec::new();
-    for slot in range {
-        let edge = &plan.edges[slot];
-        if matches!(edge.kind, ArchivedEdgeKind::After) || edge.session_scope {
-            continue;
-        }
-        let (target, contract) = (edge.runtime.to_native(), edge.contract.to_native());
-        let targets: Vec<RuntimeIx> = if contract == NONE {
-            (target != NONE).then_some(RuntimeIx(target)).into_iter().collect()
-        } else {
-            let providers = &plan.providers;
-            let items = providers.starts[contract as usize].to_native() as usize
-                ..providers.starts[contract as usize + 1].to_native() as usize;
-            items
-                .map(|slot| RuntimeIx(providers.items[slot].to_native()))
-                .filter(|ix| walked.core.status(*ix).is_ok())
-                .collect()
-        };
-        declared.extend(targets.iter().copied());
-        if !edge.required {
-            continue;
-        }
-        if contract == NONE || edge.all {
-            hangs.extend(targets.into_iter().map(Hangs::On));
-        } else {
-            hangs.push(Hangs::OnAny(targets));
-        }
-    }
-    let place = walked.core.place(runtime);
-    if place.depth > 0 {
-        let topic = plan.runtimes[runtime.index()].topic.to_native();
-        let emitters = walked
-            .core
-            .events()
-            .iter()
-            .filter(|event| event.topic == topic && event.depth == place.depth)
-            .map(|event| event.emitter)
-            .collect::<Vec<_>>();
-        declared.extend(emitters.iter().copied());
-        hangs.push(Hangs::OnAny(emitters));
-    }
-    // Reads beyond declared edges, and uncommitted data whoever wrote it. What an optional input bound is not one.
-    let slot = &walked.slots[runtime.index()];
-    for producer in slot.producers.ones() {
-        let data = slot.data_reads.as_ref().is_some_and(|reads| reads.contains(producer));
-        let Ok(producer) = u32::try_from(producer) else { continue };
-        if data || !declared.contains(&RuntimeIx(producer)) {
-            hangs.push(Hangs::Read(RuntimeIx(producer)));
-        }
-    }
-    hangs
 }

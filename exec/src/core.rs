@@ -318,6 +318,15 @@ impl TurnCore {
         self.place[runtime.index()]
     }
 
+    /// Did `earlier` end before `later` could start: in an earlier phase, depth or layer?
+    pub fn ran_before(&self, earlier: RuntimeIx, later: RuntimeIx) -> bool {
+        let at = |runtime: RuntimeIx| {
+            let place = self.place(runtime);
+            (place.phase, place.depth, place.layer)
+        };
+        at(earlier) < at(later)
+    }
+
     /// Index of the event a runtime was started by, or [`NONE`].
     pub fn trigger_of(&self, runtime: RuntimeIx) -> u32 {
         if self.place(runtime).depth > 0 { self.trigger[runtime.index()] } else { NONE }
@@ -331,6 +340,15 @@ impl TurnCore {
     /// Does this runtime start without what it needs? (A manual target whose caller said so.)
     pub fn ignores_upstreams(&self, runtime: RuntimeIx) -> bool {
         self.ignore_upstreams && self.place(runtime).depth == 0
+    }
+
+    /// Was this runtime asked for by name? Its inputs from a live turn are then left out, whatever they say.
+    pub fn is_manual_target(&self, runtime: RuntimeIx) -> bool {
+        self.place(runtime).depth == 0
+            && self
+                .phases
+                .get(self.place(runtime).phase as usize)
+                .is_some_and(|phase| phase.kind == PhaseKind::Manual && phase.members.contains(runtime.index()))
     }
 
     /// Events in the order in which they count.
@@ -511,6 +529,10 @@ impl TurnCore {
         for slot in range {
             let edge = &plan.edges[slot];
             if !edge.required || matches!(edge.kind, ArchivedEdgeKind::After) {
+                continue;
+            }
+            let is_input = matches!(edge.kind, ArchivedEdgeKind::InputOne | ArchivedEdgeKind::InputAll);
+            if is_input && self.is_manual_target(runtime) {
                 continue;
             }
             let target = edge.runtime.to_native();

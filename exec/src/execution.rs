@@ -27,7 +27,7 @@ use crate::{
     given::{AgentResume, Resume},
     inputs::{self, Binding},
     jobs::JobSeed,
-    limits::{MAX_CALL_REPEATS, MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
+    limits::{MAX_CALL_REPEATS, MAX_DATA_DEPTH, MAX_EVENT_DEPTH, MAX_EVENTS_PER_TURN, MAX_OUTPUT_BYTES},
     native::{NativeContext, NativeOutput, NativeRuntime, native_result},
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay},
@@ -179,6 +179,10 @@ impl Driver<'_> {
     fn perform(&mut self, first: Vec<Action>) {
         let mut wave = first;
         while !wave.is_empty() {
+            if self.walked.shared.cancel.is_cancelled() {
+                wave = self.call_off(wave);
+                continue;
+            }
             self.merge();
             let mut prepared = Vec::with_capacity(wave.len());
             let mut next = Vec::new();
@@ -245,6 +249,22 @@ impl Driver<'_> {
     /// The job that this runtime is the purpose of.
     fn job_of(&self, runtime: RuntimeIx) -> Option<&JobSeed> {
         self.walked.shared.job.as_deref().filter(|job| job.runtime == runtime)
+    }
+
+    /// The turn was cancelled between two layers: what was to start fails without having run.
+    fn call_off(&mut self, wave: Vec<Action>) -> Vec<Action> {
+        self.walked.core.cancel();
+        let mut next = Vec::new();
+        for action in wave {
+            match action {
+                Action::Skip { runtime, reason } => self.skip(runtime, reason.as_str()),
+                Action::Start { runtime, .. } => {
+                    self.walked.order.push(runtime);
+                    self.finish(runtime, RuntimeResult::failed("cancelled", "the turn was cancelled"), &mut next);
+                }
+            }
+        }
+        next
     }
 
     /// Runs light native runtimes one after another. They are timed in groups: reading a clock costs more than most
@@ -384,6 +404,7 @@ impl Driver<'_> {
                 result: &result,
                 earlier: shared.given.turn.as_deref().map(|turn| (turn, &*shared.given.seeds)),
                 lenient: self.walked.core.ignores_upstreams(runtime),
+                manual: self.walked.core.is_manual_target(runtime),
                 digest: &digest,
                 reads: shared.job_reads(),
             };
@@ -730,6 +751,10 @@ impl Driver<'_> {
             self.unmerged.push(runtime);
         }
         self.tell_end(runtime);
+        if shared.cancel.is_cancelled() {
+            // What ended because of the cancel must not start what comes after it.
+            self.walked.core.cancel();
+        }
         self.walked.core.finished(runtime, ended, topics, actions);
     }
 
@@ -737,6 +762,15 @@ impl Driver<'_> {
         let plan = &self.walked.shared.plan;
         let decl = plan.decl(runtime);
         let invalid = |message: String| ErrorInfo::new("output-schema-invalid", message);
+        // What is kept must be read back, and a turn's document holds all of these.
+        if result
+            .value
+            .iter()
+            .chain(result.events.iter().map(|event| &event.data))
+            .any(|kept| ops::is_too_deep(kept.value()))
+        {
+            return Err(invalid(format!("a value or event is nested deeper than {MAX_DATA_DEPTH} levels")));
+        }
         if let Some(value) = &result.value {
             // Story agents answer in prose; other agents were checked in their loop, guards by contract only.
             if decl.kind == RuntimeKind::Function

@@ -53,6 +53,8 @@ pub struct Binding<'a> {
     pub earlier: Option<(&'a str, &'a [(RuntimeIx, RuntimeResult)])>,
     /// Leave out required inputs that are not there, instead of refusing.
     pub lenient: bool,
+    /// The runtime was asked for by name: there is no live turn whose results it could bind.
+    pub manual: bool,
     /// `turn-digest@1`.
     pub digest: &'a dyn Fn() -> Json,
     /// Where a background job notes the exports it read.
@@ -86,6 +88,9 @@ pub fn bind(binding: &Binding<'_>, runtime: RuntimeIx) -> Result<Bound, Unbound>
     let decl = binding.plan.decl(runtime);
     let mut bound = Bound::default();
     for (at, input) in decl.inputs.iter().enumerate() {
+        if binding.manual && input.kernel.is_none() && input.scope == Scope::Turn {
+            continue;
+        }
         match bind_one(binding, runtime, at, input) {
             Ok((slot, producers)) => {
                 bound.slots.push((input.name.clone(), slot));
@@ -127,6 +132,13 @@ fn bind_one(
         return unbound(
             "input-schema-incompatible",
             format!("input {name:?}: its source's schema contradicts what it accepts"),
+        );
+    }
+    if let Some(contract) = input.accepts_contract.as_deref().filter(|name| !binding.plan.publishes_contract(name)) {
+        // Nothing is handed over unchecked.
+        return unbound(
+            "accepts-contract-unresolved",
+            format!("input {name:?} accepts {contract}, which no active package publishes"),
         );
     }
     let all = input.cardinality == Cardinality::All;

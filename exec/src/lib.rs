@@ -8,6 +8,7 @@ pub mod active;
 mod agent;
 pub mod ambient;
 mod call_host;
+pub mod cascade;
 mod command;
 mod commit;
 pub mod core;

@@ -12,7 +12,7 @@ pub const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 pub const MAX_WRITES_PER_RUNTIME: usize = 10_000;
 /// Most bytes (values and operation lists) one runtime or command may write.
 pub const MAX_WRITE_BYTES_PER_RUNTIME: usize = 32 * 1024 * 1024;
-/// Deepest nesting of a record that `update` makes; deeper JSON is not read back.
+/// Deepest nesting of a record, a business value or an event payload; deeper JSON is not read back from a document.
 pub const MAX_DATA_DEPTH: usize = 100;
 /// Longest language tag of a session, bytes.
 pub const MAX_LOCALE_BYTES: usize = 35;

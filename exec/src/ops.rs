@@ -57,6 +57,18 @@ fn check_extent(value: &Value, at: usize) -> Result<(), OpsError> {
     }
 }
 
+/// Is this value nested deeper than what is kept may be? Deeper JSON is not read back.
+pub fn is_too_deep(value: &Value) -> bool {
+    fn within(value: &Value, depth: usize) -> bool {
+        match value {
+            Value::Array(items) => depth > 0 && items.iter().all(|item| within(item, depth - 1)),
+            Value::Object(map) => depth > 0 && map.values().all(|item| within(item, depth - 1)),
+            _ => true,
+        }
+    }
+    !within(value, MAX_DATA_DEPTH)
+}
+
 enum TooMuch {
     Bytes,
     Depth,

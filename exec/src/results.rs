@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     document::{ErrorInfo, RuntimeStatus},
-    limits::{MAX_EVENT_BYTES, MAX_LOG_META_CHARS, MAX_OUTPUT_BYTES},
+    limits::{MAX_DATA_DEPTH, MAX_EVENT_BYTES, MAX_LOG_META_CHARS, MAX_OUTPUT_BYTES},
+    ops,
     overlay::{DataOp, DataWrite},
     suspend::{SuspendRequest, Suspending},
     write::{Fault, Proposal, Write, read_effect},
@@ -217,7 +218,12 @@ fn success(object: &Map<String, Value>) -> Result<RuntimeResult, RuntimeResult> 
     }
     match object.get("effects") {
         None | Some(Value::Null) => {}
-        Some(Value::Object(effects)) => apply_effects(&mut result, effects)?,
+        Some(value @ Value::Object(effects)) => {
+            if ops::is_too_deep(value) {
+                return Err(schema_invalid(format!("effects are nested deeper than {MAX_DATA_DEPTH} levels")));
+            }
+            apply_effects(&mut result, effects)?;
+        }
         Some(other) => return Err(schema_invalid(format!("effects is {}, not an object", kind_of(other)))),
     }
     Ok(result)
@@ -358,6 +364,9 @@ fn apply_proposals(result: &mut RuntimeResult, pending: &[Value], emitted: &[Val
     for (channel, items) in [("pendingProposals", pending), ("emittedEvents", emitted)] {
         for (at, item) in items.iter().enumerate() {
             let object = item.as_object().ok_or_else(|| schema_invalid(format!("{channel}[{at}] is not an object")))?;
+            if ops::is_too_deep(item) {
+                return Err(schema_invalid(format!("{channel}[{at}] is nested deeper than {MAX_DATA_DEPTH} levels")));
+            }
             let read = if channel == "emittedEvents" {
                 event(object).map(|event| result.events.push(event)).map_err(Fault::Rule)
             } else {

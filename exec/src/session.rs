@@ -110,7 +110,7 @@ pub struct SessionRecord {
     pub seed: String,
     /// Opaque id of this incarnation; new when an id is recreated.
     pub incarnation: String,
-    /// Trigger ledger: runtime -> (runs, logical turn of the last run).
+    /// Trigger ledger of runtimes with a budget or a cooldown: runtime -> (runs, logical turn of the last run).
     #[serde(default)]
     pub triggers: BTreeMap<String, TriggerRecord>,
     /// Events of this session so far: the number of turns stored, which names the next one.

@@ -1,96 +1,255 @@
-//! `kill -9` at any moment: every acknowledged turn is there, whole, and nothing else is half there.
+//! `kill -9` at any moment, and the process ending itself at every named point of a commit: every acknowledged turn is
+//! there, whole, nothing else is half there, and nothing happened twice.
+//!
+//! `COVEL_CRASH_ROUNDS` sets how often the child is killed (500 is the long mode), `COVEL_CRASH_SEED` the choices.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
 };
 
-use covel_exec::{DataFilter, Engine, EngineOptions, ExecutionRequest, NewSession, ScriptedGateway};
+use covel_exec::{
+    DataFilter, Engine, EngineOptions, ExecutionKind, ExecutionRequest, NativeContext, NativeOutput, NativePackage,
+    NewSession, ScriptedGateway,
+};
+use covel_graph::{
+    Json, Stage,
+    fragment::{RuntimeDecl, TriggerKind},
+};
 use serde_json::json;
 
 const FOLDER: &str = "COVEL_CRASH_FOLDER";
-const ROUNDS: usize = 12;
+const ERA: &str = "COVEL_CRASH_ERA";
+/// Read once by the store: `<point>:<how many times it is passed before the process ends>`.
+const FAILPOINT: &str = "COVEL_FAILPOINT";
+const ROUNDS: u64 = 30;
+/// Sessions that play at once.
+const SESSIONS: usize = 4;
+/// Rounds after which new sessions begin, so that checking one round stays cheap.
+const ROUNDS_PER_ERA: u64 = 15;
+/// Turns after which a child gives up waiting to be killed.
+const ENOUGH_TURNS: usize = 600;
+/// Where a commit can be cut off. The last is after it is durable and before anyone is told.
+const POINTS: [&str; 6] =
+    ["execution-walked", "commit-applied", "flush-started", "flush-half-way", "flush-written", "flush-durable"];
+
+/// Counts one more in a record, at commit.
+fn count(context: &NativeContext<'_>, key: &str) -> Result<(), String> {
+    let ops = json!([{"op": "inc", "path": "/n", "by": 1}]);
+    context.update("count", key, Json::from_value(ops)).map_err(|error| error.message)
+}
+
+/// Two write in every turn, and one follows: a turn is whole when all three counted it and wrote its row.
+fn writer(id: &str) -> NativePackage {
+    let write = |context: &NativeContext<'_>| {
+        let key = context.logical_turn().to_string();
+        context.set("rows", &key, Json::from_value(json!({"turn": key}))).map_err(|error| error.message)?;
+        count(context, "turns")?;
+        Ok(NativeOutput {
+            events: vec![("bell.rung".to_owned(), Json::from_value(json!({})))],
+            ..NativeOutput::default()
+        })
+    };
+    NativePackage::new(id).event("bell.rung", &json!({})).runtime("write", Stage::PreTurn, write)
+}
+
+fn other(id: &str) -> NativePackage {
+    let manual = RuntimeDecl { trigger: TriggerKind::Manual, ..RuntimeDecl::default() };
+    NativePackage::new(id)
+        .runtime("write", Stage::PostTurn, |context: &NativeContext<'_>| {
+            let key = context.logical_turn().to_string();
+            context.set("rows", &key, Json::from_value(json!({"turn": key}))).map_err(|error| error.message)?;
+            count(context, "turns").map(|()| NativeOutput::default())
+        })
+        .follower("follow", "bell.rung", |context: &NativeContext<'_>| {
+            count(context, "followed").map(|()| NativeOutput::default())
+        })
+        .add("by-hand", manual, |context: &NativeContext<'_>| {
+            count(context, "by-hand").map(|()| NativeOutput::default())
+        })
+}
 
 async fn open(folder: &Path) -> Engine {
     let gateway = ScriptedGateway::parse("[]").unwrap();
     let engine = Engine::open(EngineOptions::new(folder, Arc::new(gateway))).unwrap();
-    // Two runtimes write in every turn: a turn is whole when both records name it.
-    let writer = |id: &str| {
-        support::function(
-            id,
-            "{ stage: pre-turn }",
-            "",
-            "",
-            "export default async (ctx) => { await ctx.pluginData.set('n', 'last', { turn: ctx.logicalTurn }); await ctx.pluginData.set('all', String(ctx.logicalTurn), { turn: ctx.logicalTurn }); return { outcome: 'success' }; };",
-        )
-    };
-    engine.publish(vec![writer("one"), writer("two")]).await;
+    engine.publish_native(writer("one")).await.unwrap();
+    engine.publish_native(other("two")).await.unwrap();
     engine
 }
 
-/// Not a test of its own: the child that is killed. It plays turns and says so after each.
-#[tokio::test(flavor = "multi_thread")]
-async fn child_that_plays_until_it_is_killed() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let engine = open(&PathBuf::from(folder)).await;
-    if engine.session("s").is_err() {
-        engine.create_session(NewSession { id: Some("s".into()), ..NewSession::default() }).await.unwrap();
-    }
-    loop {
-        let turn = engine.execute(ExecutionRequest::player("s", "on"), None).await.unwrap();
-        assert!(turn.committed);
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "\nacknowledged {}", turn.logical_turn).unwrap();
-        out.flush().unwrap();
-    }
+fn name(era: u64, number: usize) -> String {
+    format!("e{era}-s{number}")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_acknowledged_turn_is_lost_and_none_is_half_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut acknowledged = 0u32;
-    for round in 0..ROUNDS {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_that_plays_until_it_is_killed", "--nocapture"])
-            .env(FOLDER, folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // Killed after a varying number of turns, always while the next one is on its way.
-        let mut wanted = 1 + (round * 7) % 11;
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            let line = line.unwrap();
-            let Some(turn) = line.strip_prefix("acknowledged ") else { continue };
-            acknowledged = turn.parse().unwrap();
-            wanted -= 1;
-            if wanted == 0 {
-                break;
-            }
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
+fn by_hand(session: &str) -> ExecutionRequest {
+    let kind = ExecutionKind::Manual {
+        runtime_id: "two/by-hand".into(),
+        payload: Json::null(),
+        message: String::new(),
+        ignore_upstreams: false,
+    };
+    ExecutionRequest { kind, ..ExecutionRequest::player(session, "") }
+}
 
+/// Not a test of its own: the child that is killed. It plays turns in several sessions and says so after each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn child_that_plays_until_it_is_killed() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let era: u64 = std::env::var(ERA).unwrap().parse().unwrap();
+    let engine = open(&PathBuf::from(folder)).await;
+    let players = (0..SESSIONS).map(|number| {
+        let (engine, id) = (engine.clone(), name(era, number));
+        tokio::spawn(async move {
+            if engine.session(&id).is_err() {
+                engine.create_session(NewSession { id: Some(id.clone()), ..NewSession::default() }).await.unwrap();
+            }
+            for round in 0..ENOUGH_TURNS {
+                let request = if round % 3 == 2 { by_hand(&id) } else { ExecutionRequest::player(&id, "on") };
+                let turn = engine.execute(request, None).await.unwrap();
+                assert!(turn.committed, "{:?}", turn.error);
+                let mut out = std::io::stdout().lock();
+                writeln!(out, "\nacknowledged {id} {}", turn.turn_id).unwrap();
+                out.flush().unwrap();
+            }
+        })
+    });
+    futures_util::future::join_all(players).await;
+}
+
+/// Splitmix64.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[derive(Default)]
+struct Tally {
+    kills: u64,
+    ended_at: BTreeMap<&'static str, u64>,
+    acknowledged: BTreeMap<String, Vec<String>>,
+    /// Turns that were stored without anyone having been told.
+    unheard: usize,
+}
+
+/// One life of the child; gives the ids it acknowledged.
+fn live(folder: &Path, era: u64, seed: &mut u64, round: u64, tally: &mut Tally) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "child_that_plays_until_it_is_killed", "--nocapture"])
+        .env(FOLDER, folder)
+        .env(ERA, era.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    // Every other child ends itself, at each point in turn.
+    let point = (round % 2 == 1).then(|| POINTS[(round / 2) as usize % POINTS.len()]);
+    if let Some(point) = point {
+        let passes = if point == "flush-half-way" { 1 + random(seed) % 200 } else { 1 + random(seed) % 25 };
+        command.env(FAILPOINT, format!("{point}:{passes}"));
+    }
+    let mut wanted = if point.is_some() { u64::MAX } else { 1 + random(seed) % 40 };
+    let mut child = command.spawn().unwrap();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        // A line cut short by the kill is no acknowledgement.
+        let Ok(line) = line else { break };
+        let words: Vec<&str> = line.split(' ').collect();
+        let ["acknowledged", session, turn] = words[..] else { continue };
+        tally.acknowledged.entry(session.to_owned()).or_default().push(turn.to_owned());
+        wanted -= 1;
+        if wanted == 0 {
+            break;
+        }
+    }
+    match point {
+        Some(point) => *tally.ended_at.entry(point).or_default() += 1,
+        None => {
+            child.kill().unwrap();
+            tally.kills += 1;
+        }
+    }
+    assert!(!child.wait().unwrap().success(), "the child was to die at {point:?}");
+}
+
+/// Is everything acknowledged there, whole and once?
+async fn check(engine: &Engine, session: &str, acknowledged: &[String]) -> usize {
+    let Ok(record) = engine.session(session) else {
+        assert!(acknowledged.is_empty(), "{session} is gone");
+        return 0;
+    };
+    let turns = engine.turns(session, 100_000).unwrap();
+    let stored: BTreeSet<&str> = turns.iter().map(|turn| turn.turn_id.as_str()).collect();
+    assert_eq!(stored.len(), turns.len(), "{session}: a turn is there twice");
+    for turn in acknowledged {
+        assert!(stored.contains(turn.as_str()), "{session}: {turn} was acknowledged and is lost");
+    }
+    let players = turns.iter().filter(|turn| turn.origin == "player").count();
+    assert_eq!(record.completed_player_turns as usize, players, "{session}");
+    assert_eq!(record.turn_count as usize, turns.len(), "{session}");
+    let data = engine.data(session, DataFilter::default()).unwrap();
+    let counted = |plugin: &str, key: &str| {
+        let row = data.iter().find(|row| row.plugin_id == plugin && row.namespace == "count" && row.key == key);
+        row.map_or(0, |row| row.value.value()["n"].as_u64().unwrap() as usize)
+    };
+    for (plugin, key, expected) in [
+        ("one", "turns", players),
+        ("two", "turns", players),
+        ("two", "followed", players),
+        ("two", "by-hand", turns.len() - players),
+    ] {
+        assert_eq!(counted(plugin, key), expected, "{session}: {plugin} {key} is half there or there twice");
+    }
+    for plugin in ["one", "two"] {
+        let rows = data.iter().filter(|row| row.plugin_id == plugin && row.namespace == "rows");
+        let rows: BTreeSet<usize> = rows.map(|row| row.key.parse().unwrap()).collect();
+        assert_eq!(rows, (1..=players).collect(), "{session}: rows of {plugin}");
+    }
+    let messages = engine.messages(session, 100_000).unwrap();
+    assert!(messages.iter().all(|message| stored.contains(message.turn_id.as_str())));
+    turns.len() - acknowledged.len()
+}
+
+/// Invariant 1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_acknowledged_turn_is_lost_and_none_is_half_there_or_there_twice() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let (rounds, first) = (number("COVEL_CRASH_ROUNDS").unwrap_or(ROUNDS), number("COVEL_CRASH_SEED").unwrap_or(1));
+    println!("COVEL_CRASH_SEED={first}");
+    let mut seed = first;
+    let folder = tempfile::tempdir().unwrap();
+    let mut tally = Tally::default();
+    let nothing = Vec::new();
+    for round in 0..rounds {
+        let era = round / ROUNDS_PER_ERA;
+        live(folder.path(), era, &mut seed, round, &mut tally);
         let engine = open(folder.path()).await;
-        let session = engine.session("s").unwrap();
-        let turns = session.completed_player_turns;
-        assert!(turns >= acknowledged, "round {round}: {acknowledged} acknowledged, {turns} stored");
-        assert_eq!(engine.turns("s", 10_000).unwrap().len(), turns as usize);
-        let data = engine.data("s", DataFilter::default()).unwrap();
-        for plugin in ["one", "two"] {
-            let of = |namespace: &str| {
-                data.iter().filter(|row| row.plugin_id == plugin && row.namespace == namespace).collect::<Vec<_>>()
-            };
-            assert_eq!(*of("n")[0].value.value(), json!({"turn": turns}), "round {round}");
-            assert_eq!(of("all").len(), turns as usize, "round {round}");
+        // The last look at the sessions of an era is the one that counts their unheard turns.
+        let last = round + 1 == rounds || (round + 1) % ROUNDS_PER_ERA == 0;
+        for session in (0..SESSIONS).map(|number| name(era, number)) {
+            let unheard = check(&engine, &session, tally.acknowledged.get(&session).unwrap_or(&nothing)).await;
+            tally.unheard += if last { unheard } else { 0 };
+        }
+        if round + 1 == rounds {
+            for (session, acknowledged) in &tally.acknowledged {
+                check(&engine, session, acknowledged).await;
+            }
         }
         engine.close().await;
     }
-    assert!(acknowledged as usize > ROUNDS);
-    println!("{ROUNDS} kills, {acknowledged} turns acknowledged, none lost, none partial");
+    let acknowledged: usize = tally.acknowledged.values().map(Vec::len).sum();
+    println!(
+        "{} kills, {} ends at named points {:?}; {acknowledged} turns acknowledged, 0 lost, 0 partial, 0 twice; {} more were durable and unheard of",
+        tally.kills,
+        tally.ended_at.values().sum::<u64>(),
+        tally.ended_at,
+        tally.unheard
+    );
+    assert!(acknowledged as u64 > rounds);
 }

@@ -66,7 +66,20 @@ impl Json {
         })
     }
 
-    /// The document as a tree; parsed on first use.
+    /// The document as a tree, or why its text is not JSON. Only text taken on trust can fail: a damaged record.
+    ///
+    /// # Errors
+    /// What the parser says.
+    pub fn checked(&self) -> Result<&Value, serde_json::Error> {
+        if let (None, Some(text)) = (self.0.value.get(), self.0.text.get()) {
+            let value = serde_json::from_str(text)?;
+            let _ = self.0.value.set(value);
+        }
+        Ok(self.value())
+    }
+
+    /// The document as a tree; parsed on first use. Text that is not JSON reads as `null`: where a record comes from
+    /// outside this process, ask [`Json::checked`] first.
     pub fn value(&self) -> &Value {
         self.0
             .value

@@ -14,6 +14,7 @@ use heed::{CommitOrAbort, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, RwTxn,
 use crate::{
     Durability, StoreOptions,
     error::StoreError,
+    failpoint,
     gate::Gate,
     keys::Key,
     limits,
@@ -161,15 +162,20 @@ impl Environment {
 
     fn try_flush(&self, overlay: &Overlay) -> Result<(), heed::Error> {
         // Dropping the transaction on the way out of an error aborts it.
+        failpoint::pass("flush-started");
         let mut txn: RwTxn<'_> = self.env.write_txn()?;
         for (table, key, value) in overlay.writes() {
+            failpoint::pass("flush-half-way");
             let database = self.databases.of(table);
             match value {
                 Some(value) => database.put(&mut txn, key, value)?,
                 None => drop(database.delete(&mut txn, key)?),
             }
         }
-        txn.commit()
+        failpoint::pass("flush-written");
+        txn.commit()?;
+        failpoint::pass("flush-durable");
+        Ok(())
     }
 
     /// A disk that fills up in the middle of a write gives a short write, which LMDB reports as a plain I/O error.

@@ -12,6 +12,8 @@ struct ReadmeExample;
 mod codec;
 mod env;
 mod error;
+#[doc(hidden)]
+pub mod failpoint;
 mod gate;
 mod journal;
 mod keys;

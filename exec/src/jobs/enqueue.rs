@@ -13,7 +13,7 @@ use super::{
 use crate::{
     active::ActivePlan,
     ambient::Ambient,
-    commit::{Hangs, hangs},
+    cascade::{Hang, hangs},
     document::ErrorInfo,
     limits::{MAX_JOB_CHAIN, MAX_OPEN_JOBS_PER_SESSION},
     walked::Walked,
@@ -23,16 +23,16 @@ use crate::{
 pub(crate) struct PendingJob {
     row: JobRow,
     frozen: Frozen,
-    hangs: Vec<Hangs>,
+    hangs: Vec<Hang>,
     /// Payloads of the event that made it, with their emitters, in the order in which they count.
     emitted: Vec<(RuntimeIx, String, Json)>,
 }
 
 /// Does something fall that hangs like this, when these runtimes were dropped?
-pub(crate) fn falls(hangs: &[Hangs], dropped: &[RuntimeIx]) -> bool {
+pub(crate) fn falls(hangs: &[Hang], dropped: &[RuntimeIx]) -> bool {
     hangs.iter().any(|hang| match hang {
-        Hangs::On(runtime) | Hangs::Read(runtime) => dropped.contains(runtime),
-        Hangs::OnAny(list) => !list.is_empty() && list.iter().all(|runtime| dropped.contains(runtime)),
+        Hang::On(runtime) | Hang::Read(runtime) => dropped.contains(runtime),
+        Hang::OnAny(list) => !list.is_empty() && list.iter().all(|runtime| dropped.contains(runtime)),
     })
 }
 
@@ -103,7 +103,10 @@ pub(crate) fn pending(walked: &Walked, now: u64, ambient: &dyn Ambient) -> Vec<P
         let (row, mut frozen) = make(staged.runtime, JobActivation::Stage);
         frozen.inputs = Some(staged.inputs.clone());
         frozen.prose = walked.prose_before(staged.runtime);
-        let hangs = hangs(walked, staged.runtime);
+        let hangs = {
+            let slot = &walked.slots[staged.runtime.index()];
+            hangs(&walked.core, staged.runtime, &slot.producers, slot.data_reads.as_deref())
+        };
         jobs.push(PendingJob { row, frozen, hangs, emitted: Vec::new() });
     }
     for deferred in walked.core.deferred() {
@@ -121,7 +124,7 @@ pub(crate) fn pending(walked: &Walked, now: u64, ambient: &dyn Ambient) -> Vec<P
         let (row, mut frozen) = make(deferred.runtime, JobActivation::Event);
         frozen.digest =
             plan.decl(deferred.runtime).inputs.iter().any(|input| input.kernel.is_some()).then(|| walked.digest());
-        let hangs = vec![Hangs::OnAny(emitted.iter().map(|(emitter, ..)| *emitter).collect())];
+        let hangs = vec![Hang::OnAny(emitted.iter().map(|(emitter, ..)| *emitter).collect())];
         jobs.push(PendingJob { row, frozen, hangs, emitted });
     }
     jobs
@@ -133,7 +136,7 @@ impl PendingJob {
         mut self,
         tx: &mut Tx<'_>,
         session: &SessionId,
-        plan_ids: &[String],
+        plan: &ActivePlan,
         dropped: &[RuntimeIx],
     ) -> Result<Result<JobRow, Option<ErrorInfo>>, StoreError> {
         if falls(&self.hangs, dropped) {
@@ -153,7 +156,7 @@ impl PendingJob {
         // The payload of an emitter that commits: data of a dropped one must not live on in a job.
         let first = self.emitted.iter().find(|(emitter, ..)| !dropped.contains(emitter));
         if let Some((emitter, topic, data)) = first {
-            self.row.origin.source_runtime_id = plan_ids.get(emitter.index()).cloned();
+            self.row.origin.source_runtime_id = Some(plan.runtime_id(*emitter).to_owned());
             self.row.origin.topic = Some(topic.clone());
             self.frozen.trigger = Some((topic.clone(), data.clone()));
         }
