@@ -587,3 +587,29 @@ async fn no_story_stands_on_dimensions_their_keeper_could_not_show() {
     assert_eq!(stage.engine.messages(&session, 10).unwrap().len(), 2);
     assert!(stage.turn(&session, "go").await.committed);
 }
+
+/// Covers: SEA-4
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_has_the_people_lore_and_seats_of_its_moment() {
+    let code = "export default async (ctx) => ({ outcome: 'success', effects: { characters: [{ id: `p${ctx.logicalTurn}`, name: `P${ctx.logicalTurn}`, type: 'player' }], lorebook: [{ id: `l${ctx.logicalTurn}`, content: 'x', strategy: 'constant' }] } });";
+    let (stage, session, first) = play(vec![function("w", "{ stage: pre-turn }", "", "", code)]).await;
+    let engine = &stage.engine;
+    engine.switch_seat_character(&session, "player", "p1", None).await.unwrap();
+    assert!(stage.turn(&session, "on").await.committed);
+    engine.switch_seat_character(&session, "player", "p2", None).await.unwrap();
+    let early = engine
+        .fork_session(&session, covel_exec::ForkFrom::Turn(first.turn_id), Some("early".into()), None)
+        .await
+        .unwrap()
+        .session;
+    let now = engine.fork_session(&session, covel_exec::ForkFrom::Now, Some("now".into()), None).await.unwrap().session;
+    assert_eq!(early.seats[0].character_ids, ["p1"]);
+    assert_eq!((now.seats[0].character_ids.len(), now.seats[0].current_character_id.as_deref()), (2, Some("p2")));
+    let people = engine.characters("early").unwrap();
+    assert_eq!(
+        (people.len(), &people[0].value()["id"], &people[0].value()["sessionId"]),
+        (1, &json!("p1"), &json!("early"))
+    );
+    assert_eq!(engine.lorebook("early").unwrap().len(), 1);
+    assert_eq!(engine.lorebook("now").unwrap().len(), 2);
+}
