@@ -31,7 +31,7 @@ use crate::{
     random,
     results::EmittedEvent,
     session::{MessageRecord, SessionRecord},
-    world::{self as world_model, cast::Cast},
+    world::{self as world_model, cast::Cast, seat},
     write::Write,
 };
 pub(crate) use world::world_key;
@@ -58,6 +58,8 @@ pub struct Shared {
     pub world: Option<Arc<World>>,
     /// Its record for `ctx.world` and prompts, made when first asked for.
     pub world_record: OnceLock<Json>,
+    /// `ctx.playerActions`, made when first asked for; see [`Shared::player_actions`].
+    pub actions: OnceLock<Json>,
     /// Public snapshot of the dimensions, frozen when first asked for. SWC-3
     pub dimensions: OnceLock<Json>,
     /// Committed data.
@@ -117,6 +119,25 @@ impl Shared {
     /// What a world says of itself, in the session's language.
     pub fn world_record(&self) -> &Json {
         self.world_record.get_or_init(|| world_model::record::of(self.world.as_deref(), &self.session.locale))
+    }
+
+    /// What the player did this turn: the message, and the character it is said by. It keeps that character when the
+    /// seat plays another later. A background job has no actions of its own: its source turn's are in its digest. SEA-3
+    pub fn player_actions(&self) -> &Json {
+        self.actions.get_or_init(|| {
+            let mut actions = Vec::new();
+            if !self.message.is_empty() && self.job.is_none() {
+                let mut action = json!({"type": "message", "content": self.message});
+                if let Some(seat) = seat::primary(&self.session.seats) {
+                    action["seatId"] = seat.id.as_str().into();
+                    if let Some(character) = &seat.current_character_id {
+                        action["characterId"] = character.as_str().into();
+                    }
+                }
+                actions.push(action);
+            }
+            Json::from_value(Value::Array(actions))
+        })
     }
 
     /// A part of `ctx.world` that stays as it was when the execution began: the session is locked meanwhile, so it

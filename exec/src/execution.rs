@@ -512,6 +512,7 @@ impl Driver<'_> {
         let runtime = ready.runtime;
         let mut fields = base_fields(&ready.call);
         let manual = self.walked.core.phase_kind(self.walked.core.place(runtime)) == Some(PhaseKind::Manual);
+        fields.push(("playerActions", shared.player_actions().clone()));
         fields.push(("playerMessage", Json::from_value(shared.message.clone().into())));
         fields.push(("userSettings", shared.settings[shared.plan.plugin_ix(runtime) as usize].clone()));
         let activation = match self.job_of(runtime) {

@@ -12,7 +12,9 @@ use covel_graph::{
 use covel_model::{Message, Role};
 use serde_json::Value;
 
-use crate::{call_host::RuntimeCall, limits::DEFAULT_HISTORY_MESSAGES, session::MessageRecord, world::sheet};
+use crate::{
+    call_host::RuntimeCall, limits::DEFAULT_HISTORY_MESSAGES, session::MessageRecord, world::seat, world::sheet,
+};
 
 /// Everything an agent prompt is made of.
 pub struct PromptParts<'a> {
@@ -234,8 +236,7 @@ fn variables(parts: &PromptParts<'_>, body: &str) -> Value {
         let found = parts.call.world_part("characters").unwrap_or_else(|_| Json::null());
         let characters = found.value().as_array().map(Vec::as_slice).unwrap_or_default();
         variables["characters"] = serde_json::json!({ "npcs": sheet::others(characters) });
-        let seat = shared.session.seats.iter().find(|seat| seat.primary).or(shared.session.seats.first());
-        let acting = seat.and_then(|seat| seat.current_character_id.as_deref());
+        let acting = seat::primary(&shared.session.seats).and_then(|seat| seat.current_character_id.as_deref());
         let own = characters.iter().find(|one| acting.is_some() && one["id"].as_str() == acting);
         variables["player"]["character"] = own.map_or_else(String::new, sheet::line).into();
     }

@@ -546,6 +546,7 @@ impl Inner {
             world,
             world_record: OnceLock::new(),
             dimensions: OnceLock::new(),
+            actions: OnceLock::new(),
             store: self.store.clone(),
             ambient: Arc::clone(&self.ambient),
             seed: format!("{}#{}", session.seed, session.turn_count),

@@ -243,6 +243,7 @@ impl Walked {
         Json::from_value(json!({
             "turnId": self.shared.turn_id,
             "playerMessage": self.shared.message,
+            "actions": self.shared.player_actions(),
             "locale": self.shared.session.locale,
             "narrativeText": self.shared.given.prose.iter().cloned().chain(self.prose()).collect::<Vec<_>>().join("\n\n"),
             "toolCallSummaries": tools,

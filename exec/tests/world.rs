@@ -613,3 +613,26 @@ async fn a_fork_has_the_people_lore_and_seats_of_its_moment() {
     assert_eq!(engine.lorebook("early").unwrap().len(), 1);
     assert_eq!(engine.lorebook("now").unwrap().len(), 2);
 }
+
+/// Covers: SEA-2, SEA-3
+#[tokio::test(flavor = "multi_thread")]
+async fn the_acting_character_is_the_one_the_players_action_names() {
+    let players =
+        "{ characters: [{ id: 'ana', name: 'Ana', type: 'player' }, { id: 'bo', name: 'Bo', type: 'player' }] }";
+    let acting = function(
+        "acting",
+        "{ stage: pre-turn }",
+        "  io: { inputs: { turn: { from: { kernel: turn-digest@1 } } } }\n",
+        "",
+        "import { actingCharacterOf } from '@covel/plugin-handlers-utils'; export default (ctx) => ({ outcome: 'success', value: { who: actingCharacterOf(ctx.playerActions, ctx.world.characters, ctx.world.seats)?.id ?? null, passive: actingCharacterOf([], ctx.world.characters, ctx.world.seats)?.id ?? null, actions: ctx.playerActions, same: JSON.stringify(ctx.inputs.turn.value.actions) === JSON.stringify(ctx.playerActions) } });",
+    );
+    let (stage, session, first) = play(vec![writer("later", "audit", players), acting]).await;
+    assert_eq!(row(&first, "acting").output.as_ref().unwrap().value()["who"], json!(null));
+    stage.engine.switch_seat_character(&session, "player", "bo", None).await.unwrap();
+    let turn = stage.turn(&session, "open").await;
+    assert_eq!(
+        *row(&turn, "acting").output.as_ref().unwrap().value(),
+        json!({"who": "bo", "passive": "bo", "same": true,
+               "actions": [{"type": "message", "content": "open", "seatId": "player", "characterId": "bo"}]})
+    );
+}

@@ -21,6 +21,11 @@ pub struct Seat {
     pub character_ids: Vec<String>,
 }
 
+/// The seat of whoever's turn it is: the marked one, else the first.
+pub fn primary(seats: &[Seat]) -> Option<&Seat> {
+    seats.iter().find(|seat| seat.primary).or(seats.first())
+}
+
 /// The seats of a new session.
 pub fn first(players: &[String]) -> Vec<Seat> {
     let mut seats =
