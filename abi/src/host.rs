@@ -85,6 +85,23 @@ pub trait CallHost: Send + Sync + 'static {
     fn data_update(&self, namespace: &str, key: &str, ops: Json) -> Result<(), HostError>;
     /// `ctx.random.int(min, max)`: `min <= n < max`.
     fn random_int(&self, min: i64, max: i64) -> Result<i64, HostError>;
+    /// Wall-clock time for `Date`, in milliseconds since 1970. `None`: the system's.
+    fn now_millis(&self) -> Option<u64> {
+        None
+    }
+    /// A monotonic reading for `performance.now()`, in microseconds. `None`: the system's.
+    fn monotonic_micros(&self) -> Option<u64> {
+        None
+    }
+    /// `Math.random()`: `0 <= n < 1`. `None`: drawn from the system's random source.
+    fn random_unit(&self) -> Option<f64> {
+        None
+    }
+    /// Fills random bytes for `crypto`; `false`: the system's random source is to do it.
+    fn random_bytes(&self, bytes: &mut [u8]) -> bool {
+        let _ = bytes;
+        false
+    }
     /// A part of `ctx.world` (`characters`, `characterSchema`, `dimensions`, `seats`, `worldRecord`).
     fn world(&self, part: &str) -> Result<Json, HostError>;
     /// A part of `ctx.store` (`getSession`, `listPlayerInputs`, `listTurnMessages`...) with its argument.

@@ -127,7 +127,6 @@ type Intrinsics = (
     intrinsic::MapSet,
     intrinsic::TypedArrays,
     intrinsic::Promise,
-    intrinsic::Performance,
     intrinsic::WeakRef,
     intrinsic::DOMException,
 );

@@ -62,6 +62,12 @@ impl Ambient for FixedAmbient {
     }
 }
 
+/// A fresh lowercase hex id of `digits` digits.
+pub(crate) fn fresh_id(ambient: &dyn Ambient, digits: usize) -> String {
+    let text = format!("{:032x}", ambient.fresh_bits());
+    text[text.len() - digits.min(text.len())..].to_owned()
+}
+
 /// ISO 8601 text of milliseconds since 1970 (UTC, millisecond precision).
 pub fn iso_time(millis: u64) -> String {
     let days = i64::try_from(millis / 86_400_000).unwrap_or(0);

@@ -29,8 +29,10 @@ use crate::{
     ops,
     overlay::{DataKey, DataOp, DataWrite, Overlay, overlay_rows},
     random,
+    reads::{ReadSet, Seen},
     results::EmittedEvent,
     session::{MessageRecord, SessionRecord},
+    tape::Recorder,
     world::{self as world_model, cast::Cast, seat},
     write::Write,
 };
@@ -64,8 +66,10 @@ pub struct Shared {
     pub dimensions: OnceLock<Json>,
     /// Committed data.
     pub store: Store,
-    /// Time and ids.
+    /// Time and ids; what they give is on the execution's tape.
     pub ambient: Arc<dyn Ambient>,
+    /// The tape of this execution.
+    pub(crate) recorder: Arc<Recorder>,
     /// Key of the random streams of this execution.
     pub seed: String,
     /// Cancelled with the turn.
@@ -175,6 +179,7 @@ struct Buffer {
     written: usize,
     producers: FixedBitSet,
     data_reads: Option<Box<FixedBitSet>>,
+    read_set: Option<Box<ReadSet>>,
     draws: HashMap<String, u64>,
     log_lines: usize,
     closed: bool,
@@ -205,6 +210,8 @@ pub struct Buffered {
     pub producers: FixedBitSet,
     /// Of these, whose uncommitted writes it read.
     pub data_reads: Option<Box<FixedBitSet>>,
+    /// The records it read, with versions.
+    pub(crate) read_set: Option<Box<ReadSet>>,
     /// Events of tools called through `ctx.tools.call`.
     pub events: Vec<EmittedEvent>,
     /// The first tool call through `ctx.tools.call` that failed; the runtime then fails too.
@@ -269,6 +276,7 @@ impl RuntimeCall {
                 written: 0,
                 producers: FixedBitSet::new(),
                 data_reads: None,
+                read_set: None,
                 draws: HashMap::new(),
                 log_lines: 0,
                 closed: false,
@@ -320,6 +328,7 @@ impl RuntimeCall {
             writes: std::mem::take(&mut buffer.writes),
             producers: std::mem::take(&mut buffer.producers),
             data_reads: buffer.data_reads.take(),
+            read_set: buffer.read_set.take(),
             events: std::mem::take(&mut buffer.events),
             failed_tool: buffer.failed_tool.take(),
         }
@@ -392,17 +401,18 @@ impl RuntimeCall {
         Ok(buffer)
     }
 
+    fn stored(&self, namespace: &str, key: &str) -> Result<Option<covel_store::DataRecord>, HostError> {
+        let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
+        let read = |reader: &covel_store::Reader<'_>| reader.get_data(&self.shared.session_id, plugin, namespace, key);
+        self.shared.store.read(read).map_err(store_failed)
+    }
+
     /// The committed state of a record. `tracked`: the caller learns it, so a job hangs on it.
     fn committed(&self, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
-        let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
-        let found = self
-            .shared
-            .store
-            .read(|reader| reader.get_data(&self.shared.session_id, plugin, namespace, key))
-            .map_err(store_failed)?;
+        let found = self.stored(namespace, key)?;
         if let (Some(reads), true) = (self.shared.job_reads(), tracked) {
-            let version =
-                found.as_ref().map(|record| DataVersion { version: record.version, created_seq: record.created_seq });
+            let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
+            let version = found.as_ref().map(covel_store::DataRecord::version);
             reads.record(plugin.as_str(), namespace, key, version);
         }
         found.map(|record| readable(record.value, namespace, key)).transpose()
@@ -414,10 +424,21 @@ impl RuntimeCall {
             Some((value, producer)) => {
                 if producer != self.runtime {
                     buffer.note_data(producer);
+                    buffer.read_set.get_or_insert_default().record(namespace, key, Seen::Uncommitted(producer));
                 }
                 Ok(value)
             }
-            None => self.committed(namespace, key, tracked),
+            None => {
+                let found = self.stored(namespace, key)?;
+                if tracked {
+                    let version = found.as_ref().map(covel_store::DataRecord::version);
+                    if let Some(reads) = self.shared.job_reads() {
+                        reads.record(self.plugin_id(), namespace, key, version);
+                    }
+                    buffer.read_set.get_or_insert_default().record(namespace, key, Seen::Committed(version));
+                }
+                Ok(found.map(|record| record.value))
+            }
         }
     }
 
@@ -528,6 +549,7 @@ impl RuntimeCall {
         for producer in producers {
             buffer.note_data(producer);
         }
+        buffer.read_set.get_or_insert_default().list(namespace, rows.len());
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
@@ -567,6 +589,31 @@ impl CallHost for RuntimeCall {
             .map_err(|message| HostError { name: "RangeError", code: "invalid-input".into(), message })?;
         *index += 1;
         Ok(drawn)
+    }
+
+    fn now_millis(&self) -> Option<u64> {
+        Some(self.shared.recorder.time(self.shared.plan.runtime_id(self.runtime)))
+    }
+
+    fn monotonic_micros(&self) -> Option<u64> {
+        Some(self.shared.recorder.ticks(self.shared.plan.runtime_id(self.runtime)))
+    }
+
+    fn random_unit(&self) -> Option<f64> {
+        // Not a secret: it follows from the session's seed, as `random.int` does, in a stream of its own.
+        let stream = format!("{}#Math.random", self.shared.plan.runtime_id(self.runtime));
+        let mut buffer = self.buffer.lock();
+        let index = buffer.draws.entry(stream.clone()).or_default();
+        let range = i64::try_from(random::MAX_RANGE).ok()?;
+        let drawn = random::draw(&self.shared.seed, self.plugin_id(), &stream, *index, 0, range).ok()?;
+        *index += 1;
+        #[allow(clippy::cast_precision_loss, reason = "below 2^53")]
+        Some(drawn as f64 / random::MAX_RANGE as f64)
+    }
+
+    fn random_bytes(&self, bytes: &mut [u8]) -> bool {
+        self.shared.recorder.bytes(self.shared.plan.runtime_id(self.runtime), bytes);
+        true
     }
 
     fn world(&self, part: &str) -> Result<Json, HostError> {

@@ -25,6 +25,7 @@ use crate::{
     session::{MessageRecord, Phase, SessionRecord, SetupState},
     snapshot::{self, SnapshotRecord},
     suspend::{self, Continuation, SuspensionRecord},
+    trace::draft::Draft,
     walked::{Walked, conceal},
     world::{
         commit::{Author, WorldCommit, WorldState},
@@ -75,6 +76,7 @@ pub struct CommitPlan {
     counts_turn: bool,
     manual: bool,
     now: String,
+    trace: Draft,
     world: WorldCommit,
     /// Jobs it makes.
     jobs: Vec<PendingJob>,
@@ -181,7 +183,7 @@ pub fn precondition(walked: &Walked) -> Option<ErrorInfo> {
 
 impl CommitPlan {
     /// Gathers units, messages and the clock of a walked execution.
-    pub fn new(walked: &Walked, mut document: TurnDocument, counts_turn: bool, ambient: &dyn Ambient) -> Self {
+    pub fn new(walked: &Walked, mut document: TurnDocument, counts_turn: bool, trace: Draft) -> Self {
         let shared = &walked.shared;
         let plan = &shared.plan;
         let mut units = Vec::new();
@@ -198,7 +200,7 @@ impl CommitPlan {
                 // Run by name, or resumed: what it got done counts, what it did not is no attempt.
                 setup.push(state);
             }
-            let suspension = suspension(walked, *runtime, ambient);
+            let suspension = suspension(walked, *runtime, &*shared.ambient);
             if !result.is_ok() && suspension.is_none() {
                 continue;
             }
@@ -236,7 +238,7 @@ impl CommitPlan {
         }
         // A story whose guard skipped it told nothing: it isolates nobody.
         let has_story = units.iter().any(|unit| unit.story && unit.counts);
-        let millis = ambient.now_millis();
+        let millis = shared.ambient.now_millis();
         let now = iso_time(millis);
         document.committed = true;
         let all_setup = plan
@@ -276,9 +278,10 @@ impl CommitPlan {
                 state: WorldState::default(),
             },
             now,
-            jobs: pending(walked, millis, ambient),
+            jobs: pending(walked, millis, &*shared.ambient),
             ends: None,
             extras: CommitExtras::default(),
+            trace,
         }
     }
 
@@ -302,7 +305,8 @@ impl CommitPlan {
     ///
     /// # Errors
     /// [`Refused`]; nothing was kept then.
-    pub async fn run(self, store: &Store) -> Result<Committed, Refused> {
+    pub async fn run(mut self, store: &Store) -> Result<Committed, Refused> {
+        self.trace.seal(&self.now);
         failpoint::pass("execution-walked");
         let applied = move |tx: &mut Tx<'_>| {
             let committed = self.apply(tx);
@@ -412,6 +416,7 @@ impl CommitPlan {
         } else {
             None
         };
+        self.trace.write(tx, &self.session_id, &self.turn_id)?;
         Ok(Committed {
             document: self.document,
             session: self.session,

@@ -20,12 +20,13 @@ use tokio::sync::{Notify, Semaphore};
 use crate::{
     activations::ActivationCache,
     active::{ActivePlan, LoadedPackage},
-    ambient::{Ambient, SystemAmbient, iso_time},
+    ambient::{Ambient, SystemAmbient, fresh_id, iso_time},
     error::ExecError,
     jobs::Jobs,
     limits::{DEFAULT_JOB_WORKERS, MAX_TURNS_IN_FLIGHT},
     recovery::Executions,
     snapshot::ForkLimiter,
+    tape::Playback,
 };
 
 /// How to open an engine.
@@ -95,6 +96,8 @@ pub(crate) struct Inner {
     pub(crate) forks: ForkLimiter,
     pub(crate) in_flight: Semaphore,
     pub(crate) epoch: AtomicU64,
+    /// This engine plays a recorded execution.
+    pub(crate) played: Option<Arc<Playback>>,
     pub(crate) closing: AtomicBool,
 }
 
@@ -104,15 +107,24 @@ impl Engine {
     /// # Errors
     /// [`ExecError::Store`] when the folder cannot be used (locked by another process, not a folder, read-only).
     pub fn open(options: EngineOptions) -> Result<Self, ExecError> {
-        let store_options = if options.durable { StoreOptions::default() } else { StoreOptions::no_sync() };
-        let store = Store::open(&options.data_dir, store_options)?;
-        let executions = Executions::open(&options.data_dir, &store)?;
         let js = JsHost::start(JsOptions {
             workers: options.js_workers.max(1),
             entry_limit: options.entry_limit,
             ..JsOptions::default()
         })
         .map_err(|error| ExecError::Internal(format!("the isolates could not be started: {error}")))?;
+        Self::open_with(options, js, None)
+    }
+
+    /// An engine over isolates that run already; with a playback, one that plays a recorded execution.
+    pub(crate) fn open_with(
+        options: EngineOptions,
+        js: JsHost,
+        played: Option<Arc<Playback>>,
+    ) -> Result<Self, ExecError> {
+        let store_options = if options.durable { StoreOptions::default() } else { StoreOptions::no_sync() };
+        let store = Store::open(&options.data_dir, store_options)?;
+        let executions = Executions::open(&options.data_dir, &store)?;
         let owner = format!("{:032x}", options.ambient.fresh_bits());
         let inner = Inner {
             store,
@@ -132,6 +144,7 @@ impl Engine {
             forks: ForkLimiter::default(),
             in_flight: Semaphore::new(MAX_TURNS_IN_FLIGHT),
             epoch: AtomicU64::new(1),
+            played,
             closing: AtomicBool::new(false),
             jobs: Jobs::new(owner, options.job_workers),
         };
@@ -197,8 +210,7 @@ impl Inner {
 
     /// A fresh lowercase hex id of `digits` digits.
     pub(crate) fn fresh_id(&self, digits: usize) -> String {
-        let text = format!("{:032x}", self.ambient.fresh_bits());
-        text[text.len() - digits.min(text.len())..].to_owned()
+        fresh_id(&*self.ambient, digits)
     }
 
     pub(crate) fn next_epoch(&self) -> u64 {

@@ -74,7 +74,7 @@ pub enum ExecError {
     /// The session's present state does not allow it.
     #[error("{message}")]
     Conflict {
-        /// `setup-not-blocked`, `retry-source-not-current`, `suspension-resolved`...
+        /// `setup-not-blocked`, `retry-source-not-current`, `suspension-resolved`, `replay-package-changed`...
         code: &'static str,
         /// One sentence.
         message: String,
@@ -82,7 +82,7 @@ pub enum ExecError {
     /// Nothing has that id.
     #[error("{message}")]
     NotFound {
-        /// `suspension-not-found`, `snapshot-not-found`, `retry-turn-not-found`.
+        /// `suspension-not-found`, `snapshot-not-found`, `retry-turn-not-found`, `trace-not-found`.
         code: &'static str,
         /// One sentence.
         message: String,

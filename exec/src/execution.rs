@@ -640,6 +640,7 @@ impl Driver<'_> {
         }
         slot.repeats += 1;
         call.close();
+        self.walked.shared.recorder.restart(self.walked.shared.plan.runtime_id(runtime));
         let event = self.walked.core.trigger_of(runtime);
         let Ok(ready) = self.bind(runtime, event) else { return false };
         tracing::warn!(runtime = self.walked.shared.plan.runtime_id(runtime), "a lost call is made again");
@@ -679,12 +680,13 @@ impl Driver<'_> {
         {
             result = RuntimeResult::failed(error.code, error.message);
         }
-        let Buffered { writes, producers, data_reads, events, failed_tool } = call.close();
+        let Buffered { writes, producers, data_reads, read_set, events, failed_tool } = call.close();
         if let (Some(message), true) = (failed_tool, result.is_ok() || result.suspending.is_some()) {
             result = RuntimeResult::failed("tool-call-failed", message);
         }
         self.walked.slots[runtime.index()].producers = producers;
         self.walked.slots[runtime.index()].data_reads = data_reads;
+        self.walked.slots[runtime.index()].read_set = read_set;
         let mut events = events;
         if let Some(resume) = self.walked.shared.given.resume_of(runtime)
             && resume.continuation.agent.is_none()

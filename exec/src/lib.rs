@@ -31,6 +31,8 @@ mod prompt;
 mod query;
 pub mod random;
 mod recovery;
+mod reads;
+mod replay;
 mod requests;
 pub mod results;
 mod retry;
@@ -41,7 +43,9 @@ mod sessions;
 mod setup;
 mod snapshot;
 mod suspend;
+mod tape;
 mod tools;
+pub mod trace;
 mod turn;
 mod walked;
 pub mod world;
@@ -64,6 +68,8 @@ pub use native::{NativeContext, NativeOutput, NativePackage, NativeRuntime};
 pub use packages::{PackageInfo, PackageState};
 pub use query::{DataFilter, DataRecord};
 pub use recovery::ExecutionInfo;
+pub use reads::TraceRead;
+pub use replay::{ReplayDifference, ReplayReport};
 pub use script::{ScriptedGateway, ScriptedReply};
 pub use session::{
     Interrupted, MessageRecord, OpenSuspension, Phase, SessionRecord, SessionStatus, SetupState, TriggerRecord,

@@ -129,3 +129,9 @@ pub const MAX_FORKS_PER_WINDOW: usize = 10;
 pub const FORK_WINDOW_MS: u64 = 60_000;
 /// Pairs of session and client whose forks are counted at the same time.
 pub const MAX_FORK_CLIENTS: usize = 10_000;
+/// Most records, and most namespaces, whose reading by one runtime a trace keeps.
+pub const MAX_READS_TRACED: usize = 1_000;
+/// Largest stored trace, bytes of JSON, its tape aside; beyond, parts are left out and it says so.
+pub const MAX_TRACE_BYTES: usize = 1024 * 1024;
+/// Most bytes of what one execution took from outside (model replies above all) that are kept for a replay.
+pub const MAX_TAPE_BYTES: usize = 8 * 1024 * 1024;

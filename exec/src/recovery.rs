@@ -167,6 +167,22 @@ pub(crate) struct Live {
     pub story: AtomicBool,
 }
 
+impl Live {
+    /// Of a replay: nobody steers or ends it.
+    pub(crate) fn replayed(request_id: Option<String>) -> Self {
+        Self {
+            turn_id: Mutex::new(None),
+            request_id,
+            action: Json::null(),
+            started_at: String::new(),
+            cancel: CancellationToken::new(),
+            aborted: AtomicBool::new(false),
+            steering: Arc::default(),
+            story: AtomicBool::new(false),
+        }
+    }
+}
+
 /// What the engine knows of executions of this process and the one before.
 pub(crate) struct Executions {
     file: RunningFile,

@@ -50,6 +50,35 @@ fn passes_gates(row: &ArchivedRuntimeRow, logical_turn: u32, session: &SessionRe
         && (ledger.count == 0 || logical_turn > ledger.last_turn.saturating_add(cooldown) || cooldown == 0)
 }
 
+/// Why a runtime takes no part in a turn, for its trace. Gates first, as selection looks at them.
+pub(crate) fn idle_reason(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32, ix: usize) -> &'static str {
+    let row = &plan.runtimes[ix];
+    if row.subagent_only {
+        return "subagent-only";
+    }
+    if row.stage == Stage::Setup as u8 {
+        return "setup";
+    }
+    if !matches!(row.trigger, AUTO | SCHEDULED | EVENT) {
+        return "manual";
+    }
+    if logical_turn < row.start_turn.to_native() {
+        return "start-turn";
+    }
+    if !passes_gates(row, logical_turn, session) {
+        let max = row.max_trigger_count.to_native();
+        let count = session.triggers.get(row.id.as_str()).map_or(0, |ledger| ledger.count);
+        return if max > 0 && count >= max { "max-trigger-count" } else { "cooldown" };
+    }
+    match row.trigger {
+        SCHEDULED => "interval",
+        EVENT if row.background => "background",
+        EVENT => "no-event",
+        // Selected, but the turn ended before its phase came.
+        _ => "not-reached",
+    }
+}
+
 fn event_followers(plan: &PlanHandle, session: &SessionRecord, logical_turn: u32) -> FixedBitSet {
     let mut eligible = FixedBitSet::with_capacity(plan.runtimes.len());
     for (ix, row) in plan.runtimes.iter().enumerate() {

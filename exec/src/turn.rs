@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     active::ActivePlan,
+    ambient::{Ambient, fresh_id, iso_time},
     call_host::Shared,
     commit::{CommitPlan, Committed, precondition, refused_setup_state},
     core::{PhaseKind, TurnCore},
@@ -28,6 +29,8 @@ use crate::{
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
     session::{Phase, SessionRecord, SessionStatus},
     setup,
+    tape::Recorder,
+    trace::draft::{Asked, Draft},
     walked::{Walked, micros},
 };
 
@@ -124,7 +127,7 @@ impl ExecutionRequest {
 }
 
 /// One execution about to run.
-struct Job<'a> {
+pub(crate) struct Job<'a> {
     origin: &'static str,
     message: String,
     payload: Json,
@@ -133,15 +136,31 @@ struct Job<'a> {
     flow: Flow,
 }
 
+impl Job<'_> {
+    /// For the trace.
+    fn asked(&self, request_id: Option<String>) -> Asked {
+        Asked {
+            origin: self.origin.to_owned(),
+            message: self.message.clone(),
+            payload: self.payload.clone(),
+            input_message_id: self.flow.extras.input_message_id.clone(),
+            request_id,
+            ..self.flow.about.clone()
+        }
+    }
+}
+
 /// What sets a request apart from an ordinary turn.
 #[derive(Default)]
-struct Flow {
+pub(crate) struct Flow {
     given: Given,
     /// Of an earlier execution.
     logical_turn: Option<u32>,
     extras: CommitExtras,
     /// More of `execution.started`.
     started: serde_json::Map<String, serde_json::Value>,
+    /// What else a replay must ask for.
+    about: Asked,
 }
 
 /// Who runs, decided once plan and logical turn are known.
@@ -271,14 +290,7 @@ impl Engine {
             return Ok(refused);
         }
         if due && !select_setup(&plan.plan, &session).is_empty() {
-            let job = Job {
-                origin: "setup",
-                message: String::new(),
-                payload: Json::null(),
-                counts: false,
-                selection: Box::new(|plan, session, _| Ok(select_setup(&plan.plan, session))),
-                flow: Flow::default(),
-            };
+            let job = setup_job();
             let (document, after) = inner.execute_one(session, &plan, job, live, &events).await?;
             let (ready, committed) = (after.phase == Phase::Playing, document.committed);
             session = after;
@@ -294,24 +306,10 @@ impl Engine {
             setup = Some(Box::new(document));
         }
         let job = match request.kind {
-            ExecutionKind::Player { message } => Job {
-                origin: "player",
-                message,
-                payload: Json::null(),
-                counts: true,
-                selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
-                flow: Flow::main_loop(live, options.input_message_id),
-            },
-            ExecutionKind::RetryTurn => Job {
-                origin: "player",
-                message: String::new(),
-                payload: Json::null(),
-                counts: true,
-                selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
-                flow: Flow::main_loop(live, None),
-            },
+            ExecutionKind::Player { message } => main_job("player", message, live, options.input_message_id),
+            ExecutionKind::RetryTurn => main_job("player", String::new(), live, None),
             ExecutionKind::RetryFailed { retry_from_turn_id, runtime_ids } => {
-                retry_job(inner.prepare_retry(&session, &plan, &retry_from_turn_id, &runtime_ids)?)
+                inner.retry_job(&session, &plan, retry_from_turn_id, runtime_ids)?
             }
             ExecutionKind::Resume { suspension_id, data } => inner.resume_job(&session, &plan, &suspension_id, data)?,
             ExecutionKind::Start => {
@@ -322,29 +320,11 @@ impl Engine {
                         message: "this session has started already".into(),
                     });
                 }
-                Job {
-                    origin: "continuation",
-                    message: String::new(),
-                    payload: Json::null(),
-                    counts: false,
-                    selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
-                    flow: Flow::main_loop(live, None),
-                }
+                main_job("continuation", String::new(), live, None)
             }
-            ExecutionKind::Manual { runtime_id, payload, message, ignore_upstreams } => Job {
-                origin: "manual",
-                message,
-                payload,
-                counts: false,
-                selection: Box::new(move |plan, session, turn| {
-                    let target =
-                        plan.runtime_ix(&runtime_id).ok_or_else(|| ExecError::RuntimeNotActive(runtime_id.clone()))?;
-                    let mut selection = select_manual(&plan.plan, session, turn, target);
-                    selection.ignore_upstreams = ignore_upstreams;
-                    Ok(selection)
-                }),
-                flow: Flow::default(),
-            },
+            ExecutionKind::Manual { runtime_id, payload, message, ignore_upstreams } => {
+                manual_job(runtime_id, payload, message, ignore_upstreams)
+            }
         };
         if (job.counts || job.origin == "continuation")
             && let Some(error) = inner.awaits_settlement(&session, &plan)?
@@ -407,7 +387,7 @@ impl Inner {
         }
     }
 
-    async fn execute_one(
+    pub(crate) async fn execute_one(
         &self,
         session: SessionRecord,
         plan: &Arc<ActivePlan>,
@@ -416,7 +396,8 @@ impl Inner {
         events: &Option<EventSink>,
     ) -> Result<(TurnDocument, SessionRecord), ExecError> {
         let start = self.ambient.monotonic();
-        let Flow { given, logical_turn, mut extras, started } = job.flow;
+        let mut asked = job.asked(live.request_id.clone());
+        let Flow { given, logical_turn, mut extras, started, about: _ } = job.flow;
         let logical_turn = logical_turn.unwrap_or(session.completed_player_turns + 1);
         let selection = (job.selection)(plan, &session, logical_turn)?;
         let mut shared = self.freeze(session, plan, &job.message, logical_turn, &live.cancel)?;
@@ -425,7 +406,7 @@ impl Inner {
         }
         let _noted = self.executions.note(&shared.session, &shared.turn_id, live);
         live.story.store(extras.main_loop, Ordering::Release);
-        let mut document = blank(&shared.session, plan, &self.now());
+        let mut document = blank(&shared.session, plan, &iso_time(shared.ambient.now_millis()));
         document.turn_id.clone_from(&shared.turn_id);
         document.origin = job.origin.to_owned();
         document.message = job.message;
@@ -437,12 +418,13 @@ impl Inner {
             object.extend(started);
         }
         emitter.send("execution.started", payload);
-        let services = Services { js: self.js.clone(), gateway: Arc::clone(&self.gateway), emitter: emitter.clone() };
+        let gateway = shared.recorder.gateway(&self.gateway);
+        let services = Services { js: self.js.clone(), gateway, emitter: emitter.clone() };
         let core = TurnCore::new(plan.plan.clone(), Arc::clone(&plan.layers), selection);
         let mut walked = walk(Arc::clone(&shared), core, &services, job.payload).await;
 
         walked.fill(&mut document);
-        document.notes.extend(self.jobs.take_notes(&document.session_id));
+        document.notes.extend(shared.recorder.notes(|| self.jobs.take_notes(&document.session_id)));
         document.duration_micros = micros(self.ambient.monotonic().saturating_sub(start));
 
         let outcome = match precondition(&walked) {
@@ -453,7 +435,9 @@ impl Inner {
                     extras.steers = shared.given.steering.close();
                     extras.hidden = hidden_results(&walked);
                 }
-                CommitPlan::new(&walked, document.clone(), job.counts, &*self.ambient)
+                // When the story heard what the player added is on no tape.
+                asked.seeded = !extras.steers.is_empty();
+                CommitPlan::new(&walked, document.clone(), job.counts, Draft::new(&walked, asked.clone()))
                     .with(extras)
                     .run(&self.store)
                     .await
@@ -474,6 +458,8 @@ impl Inner {
                 emitter.send("error.occurred", json!({"message": error.message, "code": error.code}));
                 let session = self.keep_attempts(&walked, job.origin, &error).await?;
                 document.error = Some(error);
+                let ended_at = iso_time(shared.ambient.now_millis());
+                Draft::new(&walked, asked).write_failed(&self.store, &document, &ended_at).await;
                 Ok((document, session))
             }
         }
@@ -535,9 +521,10 @@ impl Inner {
             .iter()
             .map(|package| resolve_settings(package, world.as_deref(), session.settings.get(package.id())))
             .collect();
+        let recorder = Recorder::new(Arc::clone(&self.ambient), self.played.clone());
         Ok(Shared {
             plan: Arc::clone(plan),
-            turn_id: format!("t{}-{}", session.turn_count + 1, self.fresh_id(8)),
+            turn_id: format!("t{}-{}", session.turn_count + 1, fresh_id(&*recorder, 8)),
             session_id,
             logical_turn,
             message: message.to_owned(),
@@ -548,7 +535,8 @@ impl Inner {
             dimensions: OnceLock::new(),
             actions: OnceLock::new(),
             store: self.store.clone(),
-            ambient: Arc::clone(&self.ambient),
+            ambient: Arc::clone(&recorder) as Arc<dyn Ambient>,
+            recorder,
             seed: format!("{}#{}", session.seed, session.turn_count),
             cancel: cancel.child_token(),
             history_until: None,
@@ -569,7 +557,54 @@ impl Flow {
     }
 }
 
-fn retry_job<'a>(retry: Retry) -> Job<'a> {
+/// Setup runtimes not settled yet.
+pub(crate) fn setup_job<'a>() -> Job<'a> {
+    Job {
+        origin: "setup",
+        message: String::new(),
+        payload: Json::null(),
+        counts: false,
+        selection: Box::new(|plan, session, _| Ok(select_setup(&plan.plan, session))),
+        flow: Flow::default(),
+    }
+}
+
+/// An execution of the main loop: a turn of the `player`, or the uncounted one (`continuation`) that opens a story.
+pub(crate) fn main_job<'a>(
+    origin: &'static str,
+    message: String,
+    live: &Live,
+    input_message_id: Option<String>,
+) -> Job<'a> {
+    Job {
+        origin,
+        message,
+        payload: Json::null(),
+        counts: origin == "player",
+        selection: Box::new(|plan, session, turn| Ok(select_turn(&plan.plan, session, turn))),
+        flow: Flow::main_loop(live, input_message_id),
+    }
+}
+
+/// One runtime by name. UIW-2
+pub(crate) fn manual_job<'a>(runtime_id: String, payload: Json, message: String, ignore_upstreams: bool) -> Job<'a> {
+    let about = Asked { target: Some(runtime_id.clone()), ignore_upstreams, ..Asked::default() };
+    Job {
+        origin: "manual",
+        message,
+        payload,
+        counts: false,
+        selection: Box::new(move |plan, session, turn| {
+            let target = plan.runtime_ix(&runtime_id).ok_or_else(|| ExecError::RuntimeNotActive(runtime_id.clone()))?;
+            let mut selection = select_manual(&plan.plan, session, turn, target);
+            selection.ignore_upstreams = ignore_upstreams;
+            Ok(selection)
+        }),
+        flow: Flow { about, ..Flow::default() },
+    }
+}
+
+fn sourced_job<'a>(retry: Retry, about: Asked) -> Job<'a> {
     let Retry { source, targets, failed, earlier, selection, given } = retry;
     let started = json!({
         "sourceTurnId": source.turn_id, "runtimeIds": targets,
@@ -590,13 +625,26 @@ fn retry_job<'a>(retry: Retry) -> Job<'a> {
                 ..CommitExtras::default()
             },
             started: started.as_object().cloned().unwrap_or_default(),
+            about,
         },
     }
 }
 
 impl Inner {
+    /// Failed runtimes of a committed turn again, over what it committed.
+    pub(crate) fn retry_job<'a>(
+        &self,
+        session: &SessionRecord,
+        plan: &ActivePlan,
+        turn: String,
+        runtimes: Vec<String>,
+    ) -> Result<Job<'a>, ExecError> {
+        let retry = self.prepare_retry(session, plan, &turn, &runtimes)?;
+        Ok(sourced_job(retry, Asked { retries: Some((turn, runtimes)), ..Asked::default() }))
+    }
+
     /// One execution of a suspended runtime alone, over committed data. RDD-6
-    fn resume_job<'a>(
+    pub(crate) fn resume_job<'a>(
         &self,
         session: &SessionRecord,
         plan: &ActivePlan,
@@ -631,6 +679,7 @@ impl Inner {
                 Ok(selection)
             }),
             flow: Flow {
+                about: Asked { resumes: Some((record.id.clone(), data.clone())), ..Asked::default() },
                 logical_turn: Some(continuation.logical_turn),
                 extras: CommitExtras {
                     resolves: Some(Resolves {

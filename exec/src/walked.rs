@@ -10,6 +10,7 @@ use crate::{
     call_host::Shared,
     core::{PhaseKind, Status, TurnCore},
     document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus, TurnDocument},
+    reads::ReadSet,
     results::RuntimeResult,
 };
 
@@ -29,6 +30,8 @@ pub struct Slot {
     pub producers: FixedBitSet,
     /// Of these, whose uncommitted data it read. RDD-1
     pub data_reads: Option<Box<FixedBitSet>>,
+    /// The records it read, with versions.
+    pub(crate) read_set: Option<Box<ReadSet>>,
     /// Start, from the execution's start.
     pub started: Duration,
     /// How long it took.

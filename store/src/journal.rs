@@ -156,20 +156,28 @@ impl Change<'_> {
     }
 
     fn describe(&self) -> JournalChange {
-        let mut key = Vec::new();
-        let mut rest = self.key;
-        while let Some(part) = keys::first_part(rest) {
-            key.push(match Parts::of(part).text() {
-                Some(Part::Exact(text)) => text,
-                _ => "...".to_owned(),
-            });
-            rest = &rest[part.len()..];
+        JournalChange {
+            table: self.table.name(),
+            key: key_parts(self.key),
+            existed: !matches!(self.before, Before::Absent),
         }
-        if let Ok(number) = rest.try_into() {
-            key.push(u64::from_be_bytes(number).to_string());
-        }
-        JournalChange { table: self.table.name(), key, existed: !matches!(self.before, Before::Absent) }
     }
+}
+
+/// The readable parts of a key that lacks its session.
+pub(crate) fn key_parts(mut rest: &[u8]) -> Vec<String> {
+    let mut key = Vec::new();
+    while let Some(part) = keys::first_part(rest) {
+        key.push(match Parts::of(part).text() {
+            Some(Part::Exact(text)) => text,
+            _ => "...".to_owned(),
+        });
+        rest = &rest[part.len()..];
+    }
+    if let Ok(number) = rest.try_into() {
+        key.push(u64::from_be_bytes(number).to_string());
+    }
+    key
 }
 
 /// Reads an entry.

@@ -15,6 +15,7 @@ mod error;
 #[doc(hidden)]
 pub mod failpoint;
 mod gate;
+mod image;
 mod journal;
 mod keys;
 pub mod limits;
@@ -29,6 +30,7 @@ mod tx;
 mod writer;
 
 pub use error::{StoreError, TransactError};
+pub use image::{ImageRow, SessionImage};
 pub use journal::{Cause, JournalBounds, JournalChange, JournalEntry};
 pub use past::{Leave, Past};
 pub use read::{Reader, Snapshot};

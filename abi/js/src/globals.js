@@ -61,9 +61,34 @@ function format(values) {
   }).join(" ");
 }
 
+// Time and chance come from the host of the call that runs, which can give the same again.
+function installClock(h) {
+  const Native = Date;
+  const { construct } = Reflect;
+  const { now, ticks, randomUnit } = h;
+  const named = (name, length, value) => {
+    Object.defineProperty(value, "name", { value: name, configurable: true });
+    return Object.defineProperty(value, "length", { value: length, configurable: true });
+  };
+  const method = (object, name, value) =>
+    Object.defineProperty(object, name, { value: named(name, 0, value), writable: true, configurable: true });
+  const Clock = named("Date", 7, function (...args) {
+    if (new.target === undefined) return new Native(now()).toString();
+    return construct(Native, args.length === 0 ? [now()] : args, new.target);
+  });
+  for (const name of ["parse", "UTC"]) Object.defineProperty(Clock, name, Object.getOwnPropertyDescriptor(Native, name));
+  method(Clock, "now", () => now());
+  Object.defineProperty(Clock, "prototype", { value: Native.prototype, writable: false });
+  Object.defineProperty(Native.prototype, "constructor", { value: Clock, writable: true, configurable: true });
+  define("Date", Clock);
+  method(Math, "random", () => randomUnit());
+  define("performance", Object.freeze({ now: () => ticks(), timeOrigin: now() }));
+}
+
 export function installGlobals(h, loadModule) {
   host = h;
   load = loadModule;
+  installClock(h);
   define("setTimeout", (callback, ms, ...args) => timers.set(callback, ms, false, args));
   define("setInterval", (callback, ms, ...args) => timers.set(callback, ms, true, args));
   define("setImmediate", (callback, ...args) => timers.set(callback, 0, false, args));

@@ -2,7 +2,8 @@
 
 use std::{
     rc::Rc,
-    time::{Duration, Instant},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use rquickjs::{Ctx, Exception, FromJs, Module, Object, Result, Value as JsValue, prelude::Opt};
@@ -11,7 +12,7 @@ use super::{argument, fenced, function, report::log, throw};
 use crate::{
     digest,
     engine::bytes,
-    host::HostError,
+    host::{CallHost, HostError},
     isolate::{State, Timer},
     limits::{MAX_MODULE_BYTES, MAX_TIMERS},
 };
@@ -50,12 +51,12 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
         let meta = if meta.is_undefined() { None } else { Some(argument(&c, meta, "meta")?) };
         log(s, call, level, message, meta)
     });
-    function!(ctx, host, state, "randomBytes", |c, _s, length: usize| {
+    function!(ctx, host, state, "randomBytes", |c, s, length: usize| {
         if length > 65_536 {
             return Err(Exception::throw_range(&c, "at most 65536 random bytes at once"));
         }
         let mut bytes = vec![0_u8; length];
-        getrandom::fill(&mut bytes).map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
+        fill(&c, s, &mut bytes)?;
         rquickjs::TypedArray::new(c.clone(), bytes).map(rquickjs::TypedArray::into_value)
     });
     function!(ctx, host, state, "digest", |c,
@@ -89,12 +90,51 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
             None => Ok(JsValue::new_undefined(c.clone())),
         }
     });
-    function!(ctx, host, state, "randomUuid", |c, _s| {
+    function!(ctx, host, state, "randomUuid", |c, s| {
         let mut bytes = [0_u8; 16];
-        getrandom::fill(&mut bytes).map_err(|_| Exception::throw_internal(&c, "no random bytes are available"))?;
+        fill(&c, s, &mut bytes)?;
         Ok(uuid_text(bytes))
     });
+    function!(ctx, host, state, "now", |_c, s| {
+        let given = running(s).and_then(|host| host.now_millis());
+        Ok(number(given.unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+        })))
+    });
+    let born = Instant::now();
+    function!(ctx, host, state, "ticks", |_c, s| {
+        let given = running(s).and_then(|host| host.monotonic_micros());
+        let micros = given.unwrap_or_else(|| u64::try_from(born.elapsed().as_micros()).unwrap_or(u64::MAX));
+        Ok(number(micros) / 1000.0)
+    });
+    function!(ctx, host, state, "randomUnit", |c, s| {
+        if let Some(unit) = running(s).and_then(|host| host.random_unit()) {
+            return Ok(unit);
+        }
+        let mut bytes = [0_u8; 8];
+        fill(&c, s, &mut bytes)?;
+        Ok(number(u64::from_le_bytes(bytes) >> 11) / number(1 << 53))
+    });
     Ok(())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "times and draws are below 2^53")]
+fn number(number: u64) -> f64 {
+    number as f64
+}
+
+/// The host of the call whose code runs now.
+fn running(state: &State) -> Option<Arc<dyn CallHost>> {
+    let calls = state.calls.borrow();
+    calls.get(&state.current.get()).filter(|running| !running.over).and_then(|running| running.host.clone())
+}
+
+fn fill(ctx: &Ctx<'_>, state: &State, bytes: &mut [u8]) -> Result<()> {
+    if running(state).is_some_and(|host| host.random_bytes(bytes)) {
+        return Ok(());
+    }
+    getrandom::fill(bytes).map_err(|_| Exception::throw_internal(ctx, "no random bytes are available"))
 }
 
 /// The text form of a random (version 4) UUID.

@@ -23,6 +23,8 @@ pub(crate) struct FakeHost {
     pub(crate) data: Mutex<BTreeMap<(String, String), Json>>,
     pub(crate) logs: Mutex<Vec<String>>,
     pub(crate) world_reads: Mutex<Vec<String>>,
+    /// What clock and chance say, when they are given.
+    pub(crate) given: Option<u8>,
 }
 
 impl CallHost for FakeHost {
@@ -60,6 +62,18 @@ impl CallHost for FakeHost {
         } else {
             Err(HostError { name: "RangeError", code: "invalid-input".into(), message: "min < max".into() })
         }
+    }
+    fn now_millis(&self) -> Option<u64> {
+        self.given.map(|given| 1_000 + u64::from(given))
+    }
+    fn monotonic_micros(&self) -> Option<u64> {
+        self.given.map(|given| 500 * u64::from(given))
+    }
+    fn random_unit(&self) -> Option<f64> {
+        self.given.map(|given| 1.0 / f64::from(given))
+    }
+    fn random_bytes(&self, bytes: &mut [u8]) -> bool {
+        self.given.inspect(|given| bytes.fill(*given)).is_some()
     }
     fn world(&self, part: &str) -> Result<Json, HostError> {
         self.world_reads.lock().unwrap().push(part.into());

@@ -28,6 +28,7 @@ use crate::{
     results::RuntimeResult,
     select::select_manual,
     session::{SessionRecord, SessionStatus},
+    trace::draft::{Asked, Draft},
     turn::{blank, fan_out},
     walked::{Walked, conceal, micros},
     write::{Proposal, Write},
@@ -223,7 +224,8 @@ async fn execute(
     document.origin = "background".into();
     document.message.clone_from(&shared.message);
     document.logical_turn = shared.logical_turn;
-    let services = Services { js: inner.js.clone(), gateway: Arc::clone(&inner.gateway), emitter: emitter.clone() };
+    let gateway = shared.recorder.gateway(&inner.gateway);
+    let services = Services { js: inner.js.clone(), gateway, emitter: emitter.clone() };
     let core = TurnCore::new(plan.plan.clone(), Arc::clone(&plan.layers), selection);
     let payload = shared.job.as_ref().map_or_else(Json::null, |job| job.frozen.payload.clone());
     let walking = walk(Arc::clone(&shared), core, &services, payload);
@@ -340,8 +342,8 @@ async fn commit(
         reported_failure,
         now: inner.ambient.now_millis(),
     };
-    let outcome =
-        CommitPlan::new(&walked, document, false, &*inner.ambient).for_job(end_of_job).run(&inner.store).await;
+    let trace = Draft::new(&walked, Asked::background(&document.message));
+    let outcome = CommitPlan::new(&walked, document, false, trace).for_job(end_of_job).run(&inner.store).await;
     drop(lock);
     match outcome {
         Ok(committed) => {

@@ -39,6 +39,13 @@ pub struct DataRecord {
     pub created_seq: u64,
 }
 
+impl DataRecord {
+    /// What identifies this state of it.
+    pub fn version(&self) -> DataVersion {
+        DataVersion { version: self.version, created_seq: self.created_seq }
+    }
+}
+
 /// A record with where it lives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataRow {
