@@ -86,6 +86,11 @@ impl NativeContext<'_> {
         let proposal = Proposal::read(kind, object).map_err(|fault| invalid(fault.at(kind)))?;
         self.host().propose(proposal)
     }
+    /// Wall-clock time, milliseconds since 1970; on the execution's tape, so that a replay sees the same.
+    pub fn now_millis(&self) -> u64 {
+        let host = self.host();
+        host.shared().recorder.time(host.shared().plan.runtime_id(host.runtime()))
+    }
     /// A deterministic draw, `min <= n < max`.
     ///
     /// # Errors

@@ -91,9 +91,7 @@ async fn functions_agents_events_random_and_time_replay_to_the_same_bytes() {
     }
     let before = stage.data(&session);
     // Also of a turn that others have built on since.
-    for turn in &turns {
-        assert_equal(&replay(&stage, turn).await);
-    }
+    stage.replays(&turns.iter().collect::<Vec<_>>()).await;
     assert_eq!(stage.data(&session), before, "a replay changes nothing");
     assert_eq!(before.iter().find(|row| row.1 == "taken").unwrap().3["count"], 3);
 }
@@ -183,9 +181,7 @@ async fn setup_opening_and_manual_executions_replay() {
     };
     let manual = stage.engine.execute(start(manual), None).await.unwrap();
     assert!(manual.committed, "{manual:#?}");
-    for turn in [opening.setup.as_ref().unwrap(), &opening, &manual] {
-        assert_equal(&replay(&stage, turn).await);
-    }
+    stage.replays(&[opening.setup.as_ref().unwrap(), &opening, &manual]).await;
     let trace = stage.engine.trace(&session, &manual.turn_id).unwrap();
     assert!(trace.idle.iter().all(|row| row.reason == "not-asked-for"));
 }
@@ -263,4 +259,41 @@ async fn sessions_of_other_names_are_not_found() {
     stage.engine.create_session(NewSession { id: Some("s".into()), ..NewSession::default() }).await.unwrap();
     assert_eq!(stage.engine.trace("t", "t1").unwrap_err().code(), "session-not-found");
     assert_eq!(stage.engine.replay("s", "t1").await.unwrap_err().code(), "trace-not-found");
+}
+
+/// Jobs they make are part of what turns commit; characters and the other writes of the world are too.
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_that_make_jobs_replay_and_jobs_say_that_they_do_not() {
+    let bell = package(&[
+        (
+            "PLUGIN.md",
+            "---\nid: bell\nkind: plugin\ndescription: Rings.\ncontributes:\n  events:\n    - { topic: bell.rung, schema: ./any.json, description: It rang. }\n---\n",
+        ),
+        ("any.json", "{}"),
+        (
+            "runtimes/ring/RUNTIME.md",
+            "---\ntype: function\nschedule: { stage: post-turn }\nfunction: { handler: ./h.js }\n---\n",
+        ),
+        (
+            "runtimes/ring/h.js",
+            "export default async () => ({ outcome: 'success', value: {}, effects: { events: [{ topic: 'bell.rung', data: { at: Date.now() } }] } });",
+        ),
+        (
+            "runtimes/echo/RUNTIME.md",
+            "---\ntype: function\nschedule: { trigger: { type: event, topic: bell.rung }, execution: background }\nfunction: { handler: ./h.js }\n---\n",
+        ),
+        (
+            "runtimes/echo/h.js",
+            "export default async (ctx) => { await ctx.pluginData.set('n', 'k', Date.now()); return { outcome: 'success', value: {} }; };",
+        ),
+    ]);
+    let stage = stage(vec![bell], json!([])).await;
+    let session = stage.session().await;
+    let turn = stage.turn(&session, "hello").await;
+    assert!(turn.committed && !turn.jobs.is_empty(), "{turn:#?}");
+    stage.engine.drain_jobs().await;
+    stage.replays(&[&turn]).await;
+    let job = turn.jobs[0].value()["jobId"].as_str().unwrap().to_owned();
+    assert_eq!(stage.engine.trace(&session, &job).unwrap().origin, "background");
+    assert_eq!(stage.engine.replay(&session, &job).await.unwrap_err().code(), "replay-unsupported");
 }

@@ -98,6 +98,7 @@ async fn failed_runtimes_run_again_over_what_their_turn_committed() {
     stage.turn(&session, "on").await;
     let late = again(&stage, &session, &turn.turn_id, &["chain/first"]).await.unwrap_err();
     assert_eq!(late.code(), "retry-source-not-current");
+    stage.replays(&[&turn, &still, &mended]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -88,6 +88,7 @@ async fn a_function_goes_on_with_what_it_was_given_and_commits_all_at_once() {
     assert_eq!(kept, ["before", "name"]);
     assert_eq!(stage.engine.session(&session).unwrap().completed_player_turns, 1);
     assert_eq!(resume(&stage, &session, &id, json!({"name": "Ada"})).await.unwrap_err().code(), "suspension-resolved");
+    stage.replays(&[&turn, &resumed]).await;
 }
 
 /// Covers: RDD-6
@@ -249,4 +250,5 @@ async fn an_agent_suspends_in_the_middle_and_goes_on_with_its_conversation() {
     let said: Vec<String> = stage.engine.messages(&session, 10).unwrap().into_iter().map(|m| m.content).collect();
     assert_eq!(said, ["look", "The door opens.\n\nYou go left."]);
     assert_eq!(stage.engine.session(&session).unwrap().completed_player_turns, 1);
+    stage.replays(&[&turn, &resumed]).await;
 }

@@ -160,10 +160,14 @@ impl Draft {
             let trigger = walked.core.trigger_of(*runtime);
             let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
             let result = slot.result();
+            // What a concealed runtime looks at, and what a package hides, is told to nobody.
+            let seen = slot.read_set.as_ref().filter(|_| !plan.decl(*runtime).concealed);
+            let mut reads = seen.map(|reads| reads.to_trace(id)).unwrap_or_default();
+            reads.retain(|read| !read.namespace.starts_with("_hidden."));
             let row = StoredRuntime {
                 ix: runtime.0,
-                reads: slot.read_set.as_ref().map(|reads| reads.to_trace(id)).unwrap_or_default(),
-                more_reads: slot.read_set.as_ref().is_some_and(|reads| reads.is_cut()),
+                reads,
+                more_reads: seen.is_some_and(|reads| reads.is_cut()),
                 writes: result.map_or(0, |result| count(result.writes.len())),
                 events: result.map_or(0, |result| count(result.events.len())),
                 trigger: (trigger != covel_graph::plan::NONE).then_some(trigger),

@@ -56,6 +56,14 @@ impl Stage {
         self.engine.execute(ExecutionRequest::player(session, message), None).await.unwrap()
     }
 
+    /// Insists that these executions, run again, give the same bytes.
+    pub async fn replays(&self, turns: &[&TurnDocument]) {
+        for turn in turns {
+            let report = self.engine.replay(&turn.session_id, &turn.turn_id).await.unwrap();
+            assert!(report.equal && report.rows > 0, "{report:#?}");
+        }
+    }
+
     pub fn data(&self, session: &str) -> Vec<(String, String, String, Value)> {
         self.engine
             .data(session, covel_exec::DataFilter { hidden: true, ..Default::default() })

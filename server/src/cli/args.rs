@@ -33,6 +33,10 @@ pub enum Command {
     TestRuntime(TestArgs),
     /// Print committed plugin data
     Data(DataArgs),
+    /// Show what a turn did: who ran, who waited for whom, what was read, kept and dropped
+    Trace(TraceArgs),
+    /// Run a recorded turn again, with what it took from outside, and compare byte by byte
+    Replay(ReplayArgs),
     /// Print the man page of covel, or of one of its commands
     Man(ManArgs),
     /// Print a completion script
@@ -317,6 +321,46 @@ pub struct DataArgs {
     /// Hidden and kernel namespaces too
     #[arg(long)]
     pub hidden: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel trace`.
+#[derive(Debug, Args)]
+pub struct TraceArgs {
+    /// Session
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Turn: its id, the number of a player turn, or `last`
+    #[arg(value_name = "TURN")]
+    pub turn: String,
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Write a picture of it, one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Session
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Turn: its id, the number of a player turn, or `last`
+    #[arg(value_name = "TURN")]
+    pub turn: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub packages: PackageArgs,
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -9,10 +9,12 @@ mod data;
 mod docs;
 pub mod logging;
 mod plan;
+mod replay;
 mod serving;
 mod snapshot;
 mod test_runtime;
 mod text;
+mod trace;
 mod turn;
 mod validate;
 
@@ -123,6 +125,8 @@ fn dispatch(command: &Command, streams: &mut Streams<'_>) -> Result<u8, ServerEr
         Command::Snapshot(arguments) => snapshot::run(arguments, streams),
         Command::Validate(arguments) => validate::run(arguments, streams),
         Command::TestRuntime(arguments) => test_runtime::run(arguments, streams),
+        Command::Trace(arguments) => trace::run(arguments, streams),
+        Command::Replay(arguments) => replay::run(arguments, streams),
         Command::Data(arguments) => data::run(arguments, streams),
         Command::Man(arguments) => docs::man(arguments, streams),
         Command::Completions(arguments) => docs::completions(arguments, streams),

@@ -14,6 +14,7 @@ mod plugins;
 mod sessions;
 mod spec_text;
 mod stream;
+mod traces;
 mod worlds;
 
 use std::sync::{
@@ -180,6 +181,8 @@ pub fn router(state: AppState) -> Router {
         .route("/sessions/{session}/dimensions", get(model::dimensions))
         .route("/sessions/{session}/seats", get(model::seats))
         .route("/sessions/{session}/seats/{seat}", axum::routing::put(model::switch_seat))
+        .route("/traces/{session}/turns", get(traces::turns))
+        .route("/traces/{session}/turns/{turn}", get(traces::one))
         .route("/actions", post(actions::act))
         .route("/events/stream", get(stream::events))
         .fallback(unknown_route)

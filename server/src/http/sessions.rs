@@ -135,7 +135,7 @@ pub(super) async fn remove(
 
 #[derive(Deserialize)]
 pub(super) struct LimitQuery {
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
 }
 
 pub(super) async fn messages(

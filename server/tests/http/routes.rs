@@ -152,6 +152,18 @@ async fn a_turn_leaves_messages_data_and_a_document() {
     );
     assert!(turn["runtimes"].as_array().unwrap().iter().all(|runtime| runtime["durationMicros"].is_u64()));
     assert_eq!(turn["events"][0]["topic"], "counter.counted");
+
+    let rows = host.get("/api/traces/s/turns?limit=1").await.json();
+    assert_eq!(rows["items"][0]["turnId"], turn["turnId"]);
+    let id = turn["turnId"].as_str().unwrap();
+    let trace = host.get(&format!("/api/traces/s/turns/{id}")).await.json();
+    assert_eq!(
+        (&trace["turnId"], &trace["committed"], &trace["replayable"]),
+        (&turn["turnId"], &json!(true), &json!(true))
+    );
+    assert_eq!(trace["runtimes"][0]["runtimeId"], turn["runtimes"][0]["runtimeId"]);
+    assert_eq!(host.get("/api/traces/s/turns/t99").await.refusal(), (404, "trace_not_found".to_owned()));
+    assert_eq!(host.get("/api/traces/nobody/turns").await.refusal(), (404, "session_not_found".to_owned()));
     assert_eq!(host.get("/api/sessions/s/execution").await.json(), json!({ "status": "idle" }));
     assert_eq!(host.get("/api/sessions/s").await.json()["completedPlayerTurns"], 1);
 }

@@ -14,6 +14,8 @@ fn help_of_every_command() {
         "validate",
         "test-runtime",
         "data",
+        "trace",
+        "replay",
         "man",
         "completions",
         "version",

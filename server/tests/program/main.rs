@@ -9,3 +9,4 @@ mod help;
 mod interrupts;
 mod serving;
 mod support;
+mod traces;
