@@ -30,8 +30,8 @@ pub mod probe;
 mod prompt;
 mod query;
 pub mod random;
-mod recovery;
 mod reads;
+mod recovery;
 mod replay;
 mod requests;
 pub mod results;
@@ -67,8 +67,8 @@ pub use jobs::{
 pub use native::{NativeContext, NativeOutput, NativePackage, NativeRuntime};
 pub use packages::{PackageInfo, PackageState};
 pub use query::{DataFilter, DataRecord};
-pub use recovery::ExecutionInfo;
 pub use reads::TraceRead;
+pub use recovery::ExecutionInfo;
 pub use replay::{ReplayDifference, ReplayReport};
 pub use script::{ScriptedGateway, ScriptedReply};
 pub use session::{

@@ -280,7 +280,7 @@ async fn turns_that_make_jobs_replay_and_jobs_say_that_they_do_not() {
         ),
         (
             "runtimes/echo/RUNTIME.md",
-            "---\ntype: function\nschedule: { trigger: { type: event, topic: bell.rung }, execution: background }\nfunction: { handler: ./h.js }\n---\n",
+            "---\ntype: function\nschedule: { trigger: { type: event, topic: bell.rung } }\nmanual: { execution: background }\nfunction: { handler: ./h.js }\n---\n",
         ),
         (
             "runtimes/echo/h.js",
@@ -291,7 +291,7 @@ async fn turns_that_make_jobs_replay_and_jobs_say_that_they_do_not() {
     let session = stage.session().await;
     let turn = stage.turn(&session, "hello").await;
     assert!(turn.committed && !turn.jobs.is_empty(), "{turn:#?}");
-    stage.engine.drain_jobs().await;
+    stage.engine.drain_jobs(None).await;
     stage.replays(&[&turn]).await;
     let job = turn.jobs[0].value()["jobId"].as_str().unwrap().to_owned();
     assert_eq!(stage.engine.trace(&session, &job).unwrap().origin, "background");
