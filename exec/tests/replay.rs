@@ -280,7 +280,7 @@ async fn turns_that_make_jobs_replay_and_jobs_say_that_they_do_not() {
         ),
         (
             "runtimes/echo/RUNTIME.md",
-            "---\ntype: function\nschedule: { trigger: { type: event, topic: bell.rung } }\nmanual: { execution: background }\nfunction: { handler: ./h.js }\n---\n",
+            "---\ntype: function\nschedule: { trigger: { type: event, topic: bell.rung }, manual: { execution: background } }\nfunction: { handler: ./h.js }\n---\n",
         ),
         (
             "runtimes/echo/h.js",

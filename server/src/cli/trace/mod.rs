@@ -50,7 +50,7 @@ pub(super) fn turn_id(engine: &Engine, session: &str, turn: &str) -> Result<Stri
     } else {
         return Ok(turn.to_owned());
     };
-    named.map(|turn| turn.turn_id).ok_or_else(|| ExecError::Trace {
+    named.map(|turn| turn.turn_id).ok_or_else(|| ExecError::NotFound {
         code: "trace-not-found",
         message: format!("session {session:?} has no turn {turn:?}; name it by its id, its number, or `last`"),
     })
