@@ -27,7 +27,7 @@ pub struct ScriptedReply {
     pub runtime_id: Option<String>,
     /// Fails with this message instead of answering.
     pub error: Option<String>,
-    /// Never answers.
+    /// Never ends: says `content`, then waits.
     pub hang: bool,
 }
 
@@ -99,11 +99,12 @@ impl Gateway for ScriptedGateway {
             return stream::iter([Err(ModelError::new(ModelErrorKind::Server, message))]).boxed();
         }
         if reply.hang {
-            return stream::once(async move {
+            let begun = (!reply.content.is_empty()).then_some(Ok(ModelEvent::Text(reply.content)));
+            let waits = stream::once(async move {
                 cancel.cancelled().await;
                 Err(ModelError::new(ModelErrorKind::Cancelled, "cancelled"))
-            })
-            .boxed();
+            });
+            return stream::iter(begun).chain(waits).boxed();
         }
         let mut events: Vec<Result<ModelEvent, ModelError>> = Vec::new();
         for piece in reply.content.split_inclusive(' ') {

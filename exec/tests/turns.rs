@@ -468,14 +468,15 @@ async fn a_story_agent_streams_calls_tools_and_a_failing_model_leaves_nothing() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_model_is_cancelled_and_two_turns_at_once_are_refused() {
-    let stage = stage(vec![narrator()], json!([{"hang": true}, {"content": "Morning."}])).await;
+    let stage = stage(vec![narrator()], json!([{"content": "It is", "hang": true}, {"content": "Morning."}])).await;
     let session = stage.session().await;
     let request = ExecutionRequest::player(&session, "wait");
     let cancel = request.cancel.clone();
     let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
     let engine = stage.engine.clone();
     let running = tokio::spawn(async move { engine.execute(request, Some(sender)).await.unwrap() });
-    while events.recv().await.unwrap().kind != "runtime.started" {}
+    // The model has been asked: its one hanging reply is taken.
+    while events.recv().await.unwrap().kind != "narrative.delta" {}
     let second = stage.engine.execute(ExecutionRequest::player(&session, "me too"), None).await;
     assert!(matches!(second, Err(ExecError::SessionBusy(_))));
     cancel.cancel();
