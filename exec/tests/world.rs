@@ -636,3 +636,25 @@ async fn the_acting_character_is_the_one_the_players_action_names() {
                "actions": [{"type": "message", "content": "open", "seatId": "player", "characterId": "bo"}]})
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_with_world_writes_is_replayed_to_the_same_bytes() {
+    let people = "{ characters: [{ id: `c${ctx.logicalTurn}`, name: `C${ctx.logicalTurn}`, type: 'player' }], lorebook: [{ id: 'l', content: `${ctx.logicalTurn}`, strategy: 'constant' }], statePatches: [{ table: 't', field: 'f', value: ctx.random.int(0, 1000000) }], interactions: [{ interactionId: 'q', type: 'choice' }] }";
+    let packages = vec![
+        owner(),
+        narrator(),
+        writer("a-people", "pre-turn", people),
+        reader("b-people", "post-turn", "characters"),
+        reader("c-seats", "post-turn", "seats"),
+        reader("d-schema", "post-turn", "characterSchema"),
+    ];
+    let (stage, session, first) = play(packages).await;
+    let second = stage.turn(&session, "on").await;
+    assert!(second.committed && !second.changes.is_empty(), "{second:#?}");
+    for turn in [&first, &second] {
+        let report = stage.engine.replay(&session, &turn.turn_id).await.unwrap();
+        assert!(report.equal, "{report:#?}");
+    }
+    let trace = serde_json::to_value(stage.engine.trace(&session, &second.turn_id).unwrap()).unwrap().to_string();
+    assert!(trace.contains("ctx.world.characters") && trace.contains("ctx.world.characterSchema"), "{trace}");
+}

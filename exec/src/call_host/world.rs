@@ -1,7 +1,9 @@
 //! Writes beyond plugin data, and the parts of `ctx.world`, as one runtime sees them.
 
+use std::sync::Arc;
+
 use covel_abi::HostError;
-use covel_graph::Json;
+use covel_graph::{Json, RuntimeIx};
 use covel_store::DataVersion;
 use serde_json::Value;
 
@@ -9,6 +11,7 @@ use super::{Buffer, RuntimeCall, store_failed};
 use crate::{
     limits::{MAX_DATA_NAME_BYTES, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME},
     overlay::{DataKey, overlay_rows},
+    reads::Seen,
     world::{
         CHARACTERS, DIMENSIONS, SCHEMA, WORLD, WORLD_OWNER, WorldFault,
         cast::Cast,
@@ -18,6 +21,11 @@ use crate::{
     },
     write::{Proposal, Write},
 };
+
+/// How a trace names reads of characters, beside namespaces of plugin data.
+const TRACED_CHARACTERS: &str = "ctx.world.characters";
+/// And of their schema.
+const TRACED_SCHEMA: &str = "ctx.world.characterSchema";
 
 impl From<WorldFault> for HostError {
     fn from(fault: WorldFault) -> Self {
@@ -145,10 +153,18 @@ impl RuntimeCall {
                 self.note_world(CHARACTERS)?;
                 let rows = self.rows(&buffer)?;
                 let namespace = CHARACTERS.into();
-                let mut producers: Vec<_> =
-                    buffer.view.namespace(WORLD, &namespace).map(|(_, entry)| entry.producer).collect();
-                producers.retain(|producer| *producer != self.runtime);
-                producers.into_iter().for_each(|producer| buffer.note_data(producer));
+                let mut written: Vec<(Arc<str>, RuntimeIx)> = buffer
+                    .view
+                    .namespace(WORLD, &namespace)
+                    .map(|(key, entry)| (Arc::clone(&key.key), entry.producer))
+                    .collect();
+                written.retain(|(_, producer)| *producer != self.runtime);
+                buffer.read_set.get_or_insert_default().list(TRACED_CHARACTERS, rows.len());
+                for (id, producer) in written {
+                    buffer.note_data(producer);
+                    let seen = Seen::Uncommitted(producer);
+                    buffer.read_set.get_or_insert_default().record(TRACED_CHARACTERS, &id, seen);
+                }
                 Json::from_value(Value::Array(rows.iter().map(|(_, record)| view::shown(record, session)).collect()))
             }
             "characterSchema" => {
@@ -158,10 +174,21 @@ impl RuntimeCall {
                     Some(entry) => {
                         if entry.producer != self.runtime {
                             buffer.note_data(entry.producer);
+                            let seen = Seen::Uncommitted(entry.producer);
+                            buffer.read_set.get_or_insert_default().record(TRACED_SCHEMA, SCHEMA, seen);
                         }
                         entry.value
                     }
-                    None => self.read_store(view::schema)?,
+                    None => {
+                        let row = self.read_store(|reader, session| {
+                            reader.get_data(session, &WORLD_OWNER.into(), SCHEMA, SCHEMA)
+                        })?;
+                        let version =
+                            row.as_ref().map(|row| DataVersion { version: row.version, created_seq: row.created_seq });
+                        let seen = Seen::Committed(version);
+                        buffer.read_set.get_or_insert_default().record(TRACED_SCHEMA, SCHEMA, seen);
+                        row.map(|row| row.value)
+                    }
                 };
                 schema.map_or_else(Json::null, |schema| Json::from_value(view::shown(&schema, session)))
             }
