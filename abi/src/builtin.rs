@@ -15,6 +15,8 @@ pub(crate) fn source(name: &str) -> Option<&'static str> {
 pub(crate) fn importable(specifier: &str) -> Option<&'static str> {
     let wanted = match specifier {
         "zod/v4" => "zod",
+        // Its name in packages of earlier hosts.
+        "@covel/tools" => "@covel/plugin-handlers-utils",
         "assert" | "buffer" | "crypto" | "path" | "timers" | "url" | "util" => {
             return importable(&format!("node:{specifier}"));
         }

@@ -70,6 +70,15 @@ async fn helpers_do_what_the_reference_says() {
         ("sdk.searchTerms('喷火龙 cities')", json!(["喷火", "火龙", "city"])),
         ("sdk.resolveCharacter([{id: '1', name: 'The Baron', aliases: ['Otto']}], 'otto').character.id", json!("1")),
         ("sdk.resolveCharacter([{id: '1', name: 'Margaret'}], 'Margret').closest.map((c) => c.id)", json!(["1"])),
+        (
+            "[...sdk.mentionedCharacterIds('In the Great Hall, ann met Dunn; 林小安 nodded.', [{id: 'hall', name: 'Hall'}, {id: 'great', name: 'Great Hall'}, {id: 'ann', name: 'Ann'}, {id: 'inn', name: 'unn'}, {id: 'an', name: '小安'}, {id: 'lin', name: 'L', aliases: ['林']}])]",
+            json!(["great", "ann", "lin", "an"]),
+        ),
+        (
+            "[...sdk.mentionedCharacterIds('Anna对安娜说a.b', [{id: '1', name: 'Anna'}, {id: '2', name: 'a.b'}, {id: '3', name: 'axb'}, {id: '4', name: ''}])]",
+            json!(["1", "2"]),
+        ),
+        ("sdk.mentionedCharacterIds('x', []).size", json!(0)),
         ("sdk.mergeCharacterAliases('Ann', ['ann', 'A', 'a'], ['B'])", json!(["A", "B"])),
         (
             "sdk.actingCharacterOf([{}, {characterId: 'b'}], [{id: 'a'}, {id: 'b'}], [{currentCharacterId: 'a'}]).id",

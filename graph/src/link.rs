@@ -55,8 +55,10 @@ impl Linked {
 /// # Errors
 /// When the plan cannot be archived (tables beyond 2 GiB).
 pub fn link(packages: &[Arc<Package>]) -> Result<Linked, archive::ArchiveError> {
-    let members: Vec<(&Fragment, &str)> =
+    let mut members: Vec<(&Fragment, &str)> =
         packages.iter().map(|package| (&*package.fragment, package.digest.as_str())).collect();
+    // Findings are told in this order; of two with one id the first stays first.
+    members.sort_by(|a, b| a.0.plugin_id.cmp(&b.0.plugin_id));
     let (mut plan, mut diagnostics) = build(&members);
     compat::check(&members, &mut plan, &mut diagnostics);
     let (bytes, digest) = archive::encode_plan(&plan)?;

@@ -70,6 +70,20 @@ impl Report {
     }
 }
 
+/// What a JSON parser found, at a place counted as everywhere: it counts columns in bytes, findings in characters.
+pub(crate) fn not_json(file: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
+    let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or("");
+    let before = error.column().saturating_sub(1).min(line.len());
+    let characters = line.char_indices().take_while(|(at, _)| *at < before).count();
+    let at = Position {
+        line: u32::try_from(error.line()).unwrap_or(u32::MAX),
+        column: u32::try_from(characters).unwrap_or(u32::MAX - 1) + 1,
+    };
+    let said = error.to_string();
+    let what = said.split(" at line ").next().unwrap_or("");
+    Diagnostic::error("json-syntax", file, at, format!("this is not valid JSON: {what}"))
+}
+
 /// The candidate nearest to a word, if it is near enough to be what was meant.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > 64 {

@@ -117,12 +117,15 @@ impl Node {
 /// Reads one document. `first_line` is the line of the file on which `text` starts, counted from 1.
 /// An empty document is an empty map.
 pub(crate) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
-    let mut builder = Builder { line_offset: first_line - 1, ..Builder::default() };
+    let lines = Lines::of(text);
+    let mut builder = Builder { line_offset: first_line - 1, lines, ..Builder::default() };
     let mut options = Options::default();
     options.emit_comments = false;
     let mut parser = Parser::new_from_str_with_options(text, options);
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
+            // Line and column of an error may be out of step with each other; its offset is not.
+            builder.lines.get_or_insert_with(|| Lines::new(text));
             let at = builder.position(error.marker());
             match error.kind() {
                 ErrorKind::RecursionLimitExceeded => too_deep(at),
@@ -135,9 +138,42 @@ pub(crate) fn parse(text: &str, first_line: u32) -> Result<Node, YamlError> {
     Ok(builder.root.unwrap_or_else(|| Node::new(Position { line: first_line, column: 1 }, Yaml::Map(Vec::new()))))
 }
 
+/// Where the lines of a text start. Made for texts with lone carriage returns, at which YAML ends a line, while editors
+/// that count line feeds and whoever renders a finding do not; and for the place of an error.
+struct Lines {
+    text: Box<str>,
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    /// `None` for a text whose lines are the same either way.
+    fn of(text: &str) -> Option<Lines> {
+        let bytes = text.as_bytes();
+        let lone = |at: usize| bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n');
+        if !(0..bytes.len()).any(lone) {
+            return None;
+        }
+        Some(Lines::new(text))
+    }
+
+    fn new(text: &str) -> Lines {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Lines { text: text.into(), starts: std::iter::once(0).chain(ends).collect() }
+    }
+
+    /// Line and column, both from 1, of a byte.
+    fn position(&self, byte: usize) -> (usize, usize) {
+        let byte = byte.min(self.text.len());
+        let line = self.starts.partition_point(|start| *start <= byte);
+        let before = self.text.get(self.starts[line - 1]..byte).unwrap_or("");
+        (line, before.chars().count() + 1)
+    }
+}
+
 #[derive(Default)]
 struct Builder {
     line_offset: u32,
+    lines: Option<Lines>,
     nodes: usize,
     bytes: usize,
     documents: usize,
@@ -170,9 +206,13 @@ enum Body {
 
 impl Builder {
     fn position(&self, marker: &granit_parser::Marker) -> Position {
+        let (line, column) = match (&self.lines, marker.byte_offset()) {
+            (Some(lines), Some(byte)) => lines.position(byte),
+            _ => (marker.line(), marker.col().saturating_add(1)),
+        };
         Position {
-            line: u32::try_from(marker.line()).unwrap_or(u32::MAX).saturating_add(self.line_offset),
-            column: u32::try_from(marker.col()).unwrap_or(u32::MAX - 1) + 1,
+            line: u32::try_from(line).unwrap_or(u32::MAX).saturating_add(self.line_offset),
+            column: u32::try_from(column).unwrap_or(u32::MAX),
         }
     }
 

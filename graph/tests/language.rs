@@ -283,3 +283,51 @@ proptest! {
         prop_assert!(covel_graph::PlanHandle::open(sealed.into(), &digest).is_err());
     }
 }
+
+/// Namespaces exist once they are written; only what a world fills or a schema guards is declared.
+#[test]
+fn own_namespaces_need_no_declaration() {
+    let agent = runtime("type: agent\nschedule: { stage: audit }\nio: { selfData: [{ namespace: notes, as: own }] }");
+    let fields = "entry: server/index.ts\ncontributes:\n  extensions:\n    - { point: ui.slot@1, id: a, slot: stage.dialogue@1, watch: [said] }\n    - { point: ui.slot@1, id: b, slot: character.visual@1, watch: [looks] }";
+    let package = compile(fields, &[("runtimes/a/RUNTIME.md", &agent)]).unwrap();
+    assert_eq!(package.fragment.extensions[0].watch, ["said"]);
+    assert_eq!(package.fragment.runtimes[0].self_data[0].namespace, "notes");
+}
+
+#[test]
+fn prompt_parts_of_a_variant_match_by_id_or_by_place() {
+    let fields = "contributes:\n  prompt:\n    - { id: a, content: One., position: system }\n    - { id: b, content: Two., position: system }";
+    let translated = |variant: &str| {
+        let package = compile(fields, &[("PLUGIN.zh.md", variant)]).unwrap();
+        package.fragment.prompts.iter().map(|part| part.content_zh.clone()).collect::<Vec<_>>()
+    };
+    let (one, two) = (Some("一。".to_owned()), Some("二。".to_owned()));
+    let by_place = "---\ncontributes:\n  prompt:\n    - content: 一。\n    - content: 二。\n---\n";
+    assert_eq!(translated(by_place), [one, two.clone()]);
+    assert_eq!(translated("---\ncontributes:\n  prompt:\n    - { id: b, content: 二。 }\n---\n"), [None, two]);
+}
+
+/// Two packages with a finding each, linked in both orders.
+#[test]
+fn findings_of_linking_do_not_depend_on_package_order() {
+    let package = |id: &str| {
+        let text = format!(
+            "---\nid: {id}\nkind: plugin\ndescription: A package.\nruntime:\n  type: agent\n  schedule: {{ trigger: {{ type: event, topic: nobody.says }} }}\n---\n"
+        );
+        compile_in_memory(&[("PLUGIN.md", &text)], Discovery::Builtin).package.unwrap()
+    };
+    let (one, two) = (package("one"), package("two"));
+    let findings = link(&[two.clone(), one.clone()]).unwrap().diagnostics;
+    assert_eq!(findings.len(), 2);
+    assert_eq!(findings, link(&[one, two]).unwrap().diagnostics);
+}
+
+#[test]
+fn places_in_json_count_characters() {
+    let root = "---\nid: p\nkind: plugin\ndescription: A package.\ncontracts: { a@1: { schema: a.json } }\n---\n";
+    let found =
+        compile_in_memory(&[("PLUGIN.md", root), ("a.json", "{\n\"标题\": 无}")], Discovery::Builtin).diagnostics;
+    let [one] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((one.code.as_str(), one.line, one.column), ("json-syntax", 2, 7));
+    assert!(!one.message.contains("line"), "{}", one.message);
+}

@@ -33,6 +33,41 @@ export function findCharacterAliasConflict(characters, id, aliases) {
   return undefined;
 }
 
+const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
+const JOINS = `(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}_]`;
+const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, "u");
+const ENDS_UNSPACED = new RegExp(`[${UNSPACED}]$`, "u");
+/** Names as whole words where the script has words; where names overlap the longer one counts. */
+function mentionPattern(names) {
+  const parts = [...names]
+    .sort((a, b) => b.length - a.length)
+    .map((name) => {
+      const literal = name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+      const before = STARTS_UNSPACED.test(name) ? "" : `(?<!${JOINS})`;
+      const after = ENDS_UNSPACED.test(name) ? "" : `(?!${JOINS})`;
+      return `${before}${literal}${after}`;
+    });
+  return new RegExp(parts.join("|"), "giu");
+}
+/** The ids of the characters that a text names, by name or alias. */
+export function mentionedCharacterIds(text, characters) {
+  const owners = new Map();
+  for (const character of characters) {
+    for (const name of [character.name, ...aliasesOf(character)]) {
+      const key = typeof name === "string" ? name.trim().normalize("NFKC") : "";
+      if (key === "") continue;
+      const folded = key.toLowerCase();
+      owners.set(folded, { name: key, ids: [...(owners.get(folded)?.ids ?? []), character.id] });
+    }
+  }
+  const found = new Set();
+  if (owners.size === 0) return found;
+  for (const [hit] of String(text).normalize("NFKC").matchAll(mentionPattern([...owners.values()].map(({ name }) => name)))) {
+    for (const id of owners.get(hit.toLowerCase())?.ids ?? []) found.add(id);
+  }
+  return found;
+}
+
 function pairs(text) {
   const counts = new Map();
   for (let i = 0; i + 1 < text.length; i++) counts.set(text.slice(i, i + 2), (counts.get(text.slice(i, i + 2)) ?? 0) + 1);

@@ -123,6 +123,7 @@ export function characterNameKey(name: string): string;
 export function characterLabel(character: Pick<Character, "name" | "aliases">): string;
 export function mergeCharacterAliases(name: string, ...lists: string[][]): string[];
 export function findCharacterAliasConflict<C extends Character>(characters: C[], id: string, aliases: string[]): { alias: string; owner: C } | undefined;
+export function mentionedCharacterIds(text: string, characters: Pick<Character, "id" | "name" | "aliases">[]): Set<string>;
 export function resolveCharacter<C extends Character>(characters: C[], query: string, options?: { partial?: boolean }): CharacterResult<C>;
 export function describeUnresolvedCharacter<C extends Character>(query: string, result: CharacterResult<C>, characters?: C[]): string;
 export function seatCharacterIds(seat: Seat | undefined): string[];

@@ -168,13 +168,6 @@ fn extensions(context: &mut Context<'_>, node: &Node, fragment: &mut Fragment) {
             context.error("duplicate-extension", item.at, &path, message);
         }
         let watch = texts(item, "watch");
-        for (index, namespace) in list(item, "watch").iter().enumerate() {
-            let name = namespace.text().unwrap_or("");
-            if !name.starts_with('_') && !fragment.data.iter().any(|data| data.namespace == name) {
-                let message = format!("`{}` is not a namespace of `contributes.data`", clip(name));
-                context.warning("unknown-namespace", namespace.at, &format!("{path}.watch[{index}]"), message);
-            }
-        }
         fragment.extensions.push(ExtensionDecl {
             point,
             id,
@@ -351,7 +344,8 @@ fn authoring_of(
         let keyed = source
             .as_ref()
             .is_some_and(|source| !source.hidden && source.kind != "media" && source.key.as_deref() == Some("id"));
-        if example.is_none() || !keyed {
+        // An example that is named but cannot be read is told by itself.
+        if node.get("example").is_none() || !keyed {
             let message = "`generate` needs an `example` and a public, non-media `source` with `key: id`";
             context.error("generate-incomplete", node.at, &path, message);
         }

@@ -26,14 +26,10 @@ pub(super) fn read(context: &mut Context<'_>, place: &Place<'_>, decl: &mut Runt
             decl.inputs.push(input);
         }
     }
-    for (index, item) in node.get("selfData").map(Node::items).unwrap_or_default().iter().enumerate() {
+    for item in node.get("selfData").map(Node::items).unwrap_or_default() {
         let (Some(namespace), Some(tag)) = (text(item, "namespace"), text(item, "as")) else {
             continue;
         };
-        if !fragment.data.iter().any(|data| data.namespace == namespace) {
-            let message = format!("`{}` is not a namespace of `contributes.data`", clip(&namespace));
-            context.warning("unknown-namespace", item.at, &place.path(&format!("io.selfData[{index}]")), message);
-        }
         let tag = tag.trim().trim_start_matches('<').trim_end_matches('>').to_owned();
         decl.self_data.push(SelfDataDecl {
             namespace,

@@ -238,19 +238,21 @@ fn variant(context: &mut Context<'_>, document: &mut Document, path: &str) {
 
 fn prompt_parts(context: &mut Context<'_>, document: &mut Document, path: &str, node: &Node) {
     let canonical = document.node.get("contributes").and_then(|node| node.get("prompt"));
-    let ids: Vec<String> = canonical
+    let ids: Vec<Option<String>> = canonical
         .map(Node::items)
         .unwrap_or_default()
         .iter()
-        .filter_map(|item| item.get("id")?.text().map(str::to_owned))
+        .map(|item| item.get("id")?.text().map(str::to_owned))
         .collect();
-    for item in node.items() {
-        let id = item.get("id").and_then(Node::text).unwrap_or("");
-        match item.get("content").and_then(Node::text) {
-            Some(content) if ids.iter().any(|known| known == id) => {
-                document.prompts_zh.push((id.to_owned(), content.to_owned()));
-            }
-            _ => drift(context, path, item.at, &format!("contributes.prompt `{}`", clip(id))),
+    for (place, item) in node.items().iter().enumerate() {
+        // As in locale files: a part without an id stands for the one in the same place.
+        let id = match item.get("id") {
+            Some(id) => ids.iter().flatten().find(|known| id.text() == Some(known)),
+            None => ids.get(place).and_then(Option::as_ref),
+        };
+        match (id, item.get("content").and_then(Node::text)) {
+            (Some(id), Some(content)) => document.prompts_zh.push((id.clone(), content.to_owned())),
+            _ => drift(context, path, item.at, &format!("contributes.prompt[{place}]")),
         }
     }
 }

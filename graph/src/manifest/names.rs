@@ -37,8 +37,15 @@ pub const KERNEL_POINTS: &[&str] = &[
 ];
 
 /// Data slots of `ui.slot@1`. UIS-1
-pub const KERNEL_SLOTS: &[&str] =
-    &["session.summary@1", "stage.backdrop@1", "stage.cast@1", "stage.choices@1", "stage.music@1"];
+pub const KERNEL_SLOTS: &[&str] = &[
+    "character.visual@1",
+    "session.summary@1",
+    "stage.backdrop@1",
+    "stage.cast@1",
+    "stage.choices@1",
+    "stage.dialogue@1",
+    "stage.music@1",
+];
 
 /// The point that a static prompt part also provides. EXP-4
 pub(crate) const SEGMENT_POINT: &str = "prompt.segment@1";

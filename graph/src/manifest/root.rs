@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     fragment::{AuthorDecl, ContractDecl, ContractRef, Fragment, LinkDecl, PackageKind, Provide},
+    report,
     yaml::Node,
 };
 
@@ -132,9 +133,7 @@ fn package_json(context: &mut Context<'_>, node: &Node, fragment: &Fragment) {
     let value: serde_json::Value = match serde_json::from_str(&text) {
         Ok(value) => value,
         Err(error) => {
-            let at = crate::Position { line: error.line() as u32, column: error.column() as u32 };
-            let message = format!("this is not valid JSON: {error}");
-            context.report.add(crate::Diagnostic::error("json-syntax", file, at, message));
+            context.report.add(report::not_json(file, &text, &error));
             return;
         }
     };

@@ -7,7 +7,7 @@ use crate::{
     files::{PathProblem, Reader, resolve},
     fragment::{Origin, Text},
     frontmatter,
-    report::Report,
+    report::{self, Report},
     schema::Validator,
     yaml::{self, Node, Yaml},
 };
@@ -151,13 +151,7 @@ impl<'a> Context<'a> {
         match serde_json::from_str(&text) {
             Ok(value) => Some((file, text, value)),
             Err(error) => {
-                let at = Position { line: error.line() as u32, column: error.column() as u32 };
-                self.report.add(Diagnostic::error(
-                    "json-syntax",
-                    &file,
-                    at,
-                    format!("this is not valid JSON: {error}"),
-                ));
+                self.report.add(report::not_json(&file, &text, &error));
                 None
             }
         }
