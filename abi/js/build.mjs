@@ -15,6 +15,7 @@ const hostModules = {
   "covel:package": join(here, "src/package.js"),
   "covel:url": join(here, "src/url.js"),
   "covel:encoding": join(here, "src/encoding.js"),
+  "covel:intl": join(here, "src/intl/index.js"),
   zod: join(here, "src/zod.js"),
   "node:assert": join(here, "src/node/assert.js"),
   "node:buffer": join(here, "src/node/buffer.js"),

@@ -50,3 +50,5 @@ pub const LAZY_DOCUMENT_NODES: usize = 128;
 pub const LAZY_MEMBER_NODES: usize = 24;
 /// Most unhandled rejections of one turn that are logged.
 pub const MAX_REJECTIONS: usize = 32;
+/// Most byte code of package modules that is kept for later generations, in bytes; what was unused for longest goes first.
+pub const MAX_IMAGE_CACHE_BYTES: usize = 8 * 1024 * 1024;

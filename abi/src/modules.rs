@@ -153,8 +153,8 @@ impl Loader for PackageLoader {
             None => {
                 let bytes: Arc<[u8]> =
                     spec.files.read(path).ok_or_else(|| refuse(ctx, &format!("the package has no file {path}")))?;
-                let source = source_text(path, &bytes).map_err(|message| refuse(ctx, &message))?;
-                let image = bytecode::compile(name, &source).map_err(|error| refuse(ctx, &error.0))?;
+                let image = bytecode::package_module(name, &bytes, || source_text(path, &bytes))
+                    .map_err(|error| refuse(ctx, &error.0))?;
                 self.0.images.lock().insert(path.to_owned(), image.clone());
                 image
             }

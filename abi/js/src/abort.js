@@ -8,6 +8,7 @@ export class Event {
   target = null;
   currentTarget = null;
   constructor(type, options = {}) {
+    if (arguments.length === 0) throw new TypeError("The \"type\" argument must be specified");
     this.#type = String(type);
     this.cancelable = Boolean(options?.cancelable);
     this.timeStamp = 0;
@@ -27,6 +28,9 @@ export class Event {
   stopPropagation() {}
   static stopped(event) {
     return event.#stopped;
+  }
+  static is(value) {
+    return typeof value === "object" && value !== null && #stopped in value;
   }
 }
 
@@ -48,6 +52,7 @@ export class EventTarget {
     if (list !== undefined) this.#listeners.set(type, list.filter((entry) => entry.callback !== callback));
   }
   dispatchEvent(event) {
+    if (!Event.is(event)) throw new TypeError("The \"event\" argument must be an instance of Event");
     event.target = this;
     event.currentTarget = this;
     for (const entry of this.#listeners.get(event.type) ?? []) {
@@ -85,6 +90,9 @@ export class AbortSignal extends EventTarget {
   get reason() {
     return this.#reason;
   }
+  get [Symbol.toStringTag]() {
+    return "AbortSignal";
+  }
   throwIfAborted() {
     if (this.#aborted) throw this.#reason;
   }
@@ -95,7 +103,7 @@ export class AbortSignal extends EventTarget {
   }
   static timeout(milliseconds) {
     const ms = Number(milliseconds);
-    if (!Number.isFinite(ms) || ms < 0) throw new TypeError("AbortSignal.timeout needs a non-negative finite number");
+    if (!Number.isFinite(ms) || ms < 0) throw new RangeError("AbortSignal.timeout needs a non-negative finite number");
     const signal = new AbortSignal(MAKE);
     timers.set(() => fireSignal(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), ms, false, []);
     return signal;
@@ -122,6 +130,7 @@ export class AbortSignal extends EventTarget {
       signal.#aborted = true;
       signal.#reason = reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
       const event = new Event("abort");
+      event.target = event.currentTarget = signal;
       if (typeof signal.onabort === "function") {
         try {
           signal.onabort.call(signal, event);
@@ -141,6 +150,9 @@ export class AbortController {
   #signal = makeSignal();
   get signal() {
     return this.#signal;
+  }
+  get [Symbol.toStringTag]() {
+    return "AbortController";
   }
   abort(reason) {
     fireSignal(this.#signal, reason);

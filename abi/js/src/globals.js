@@ -1,6 +1,8 @@
 // The web globals plugin code relies on, made from the host's few functions and from well-kept packages.
-import structuredClonePackage from "@ungap/structured-clone";
+import { atob, btoa } from "./base64.js";
+import { clone } from "./clone.js";
 import { describeError } from "./errors.js";
+import { installLocaleMethods, liveInUtc } from "./locale-methods.js";
 import { AbortController, AbortSignal, Event, EventTarget } from "./abort.js";
 
 let host;
@@ -93,14 +95,9 @@ export function installGlobals(h, loadModule) {
   define("setInterval", (callback, ms, ...args) => timers.set(callback, ms, true, args));
   define("setImmediate", (callback, ...args) => timers.set(callback, 0, false, args));
   for (const name of ["clearTimeout", "clearInterval", "clearImmediate"]) define(name, (id) => timers.clear(id));
-  define("structuredClone", (value) => {
-    try {
-      return structuredClonePackage(value);
-    } catch (error) {
-      if (error instanceof TypeError && /^unable to serialize/.test(error.message)) throw new DOMException(error.message, "DataCloneError");
-      throw error;
-    }
-  });
+  define("structuredClone", clone);
+  define("atob", atob);
+  define("btoa", btoa);
   define("Event", Event);
   define("EventTarget", EventTarget);
   define("AbortSignal", AbortSignal);
@@ -108,13 +105,13 @@ export function installGlobals(h, loadModule) {
   const log = (level) => (...values) => h.log(level, format(values), undefined);
   define("console", {
     log: log(1), info: log(1), debug: log(0), trace: log(0), warn: log(2), error: log(3),
-    assert: (condition, ...values) => condition || h.log(3, format(["Assertion failed", ...values]), undefined),
+    assert: (condition, ...values) => void (condition || h.log(3, format(["Assertion failed", ...values]), undefined)),
     group() {}, groupEnd() {}, time() {}, timeEnd() {}, dir: log(1), table: log(1), count() {},
   });
   define("crypto", Object.freeze({
     randomUUID: () => h.randomUuid(),
     getRandomValues(array) {
-      if (!ArrayBuffer.isView(array)) throw new TypeError("getRandomValues takes an integer typed array");
+      if (!/^(Big)?(Ui|I)nt/.test(ArrayBuffer.isView(array) ? array[Symbol.toStringTag] : "")) throw new DOMException("getRandomValues takes an integer typed array", "TypeMismatchError");
       const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
       if (bytes.length > 65536) throw new DOMException("at most 65536 bytes at once", "QuotaExceededError");
       bytes.set(h.randomBytes(bytes.length));
@@ -126,4 +123,7 @@ export function installGlobals(h, loadModule) {
   defineLazy("TextEncoder", "covel:encoding");
   defineLazy("TextDecoder", "covel:encoding");
   defineLazy("Buffer", "covel:buffer");
+  defineLazy("Intl", "covel:intl");
+  installLocaleMethods(() => loadModule("covel:intl"));
+  liveInUtc();
 }

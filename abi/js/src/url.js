@@ -2,6 +2,10 @@
 import { host, publish } from "covel:kernel";
 
 const PARTS = ["href", "origin", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash"];
+const text = (value) => `${value}`.toWellFormed();
+const need = (count, args) => {
+  if (args.length < count) throw new TypeError(`${count} argument${count === 1 ? "" : "s"} must be specified`);
+};
 let connect;
 let refresh;
 
@@ -16,15 +20,15 @@ class URLSearchParams {
         for (const pair of init) {
           const [name, value, ...more] = pair;
           if (value === undefined || more.length > 0) throw new TypeError("each pair must have a name and a value");
-          this.#pairs.push([String(name), String(value)]);
+          this.#pairs.push([text(name), text(value)]);
         }
       } else {
         for (const name of Reflect.ownKeys(init)) {
-          if (typeof name === "string" && Object.prototype.propertyIsEnumerable.call(init, name)) this.#pairs.push([name, String(init[name])]);
+          if (Object.prototype.propertyIsEnumerable.call(init, name)) this.#pairs.push([text(name), text(init[name])]);
         }
       }
     } else {
-      this.#pairs = host.formParse(String(init).replace(/^\?/, ""));
+      this.#pairs = host.formParse(text(init).replace(/^\?/, ""));
     }
   }
   static {
@@ -44,28 +48,39 @@ class URLSearchParams {
     return this.#pairs.length;
   }
   append(name, value) {
-    this.#pairs.push([String(name), String(value)]);
+    need(2, arguments);
+    this.#pairs.push([text(name), text(value)]);
     this.#changed();
   }
   delete(name, value) {
-    this.#pairs = this.#pairs.filter(([n, v]) => n !== String(name) || (value !== undefined && v !== String(value)));
+    need(1, arguments);
+    const [key, only] = [text(name), value === undefined ? undefined : text(value)];
+    this.#pairs = this.#pairs.filter(([n, v]) => n !== key || (only !== undefined && v !== only));
     this.#changed();
   }
   get(name) {
-    return this.#pairs.find(([n]) => n === String(name))?.[1] ?? null;
+    need(1, arguments);
+    const key = text(name);
+    return this.#pairs.find(([n]) => n === key)?.[1] ?? null;
   }
   getAll(name) {
-    return this.#pairs.filter(([n]) => n === String(name)).map(([, v]) => v);
+    need(1, arguments);
+    const key = text(name);
+    return this.#pairs.filter(([n]) => n === key).map(([, v]) => v);
   }
   has(name, value) {
-    return this.#pairs.some(([n, v]) => n === String(name) && (value === undefined || v === String(value)));
+    need(1, arguments);
+    const [key, only] = [text(name), value === undefined ? undefined : text(value)];
+    return this.#pairs.some(([n, v]) => n === key && (only === undefined || v === only));
   }
   set(name, value) {
-    const at = this.#pairs.findIndex(([n]) => n === String(name));
-    if (at === -1) this.#pairs.push([String(name), String(value)]);
+    need(2, arguments);
+    const [key, to] = [text(name), text(value)];
+    const at = this.#pairs.findIndex(([n]) => n === key);
+    if (at === -1) this.#pairs.push([key, to]);
     else {
-      this.#pairs = this.#pairs.filter(([n], i) => n !== String(name) || i === at);
-      this.#pairs[at][1] = String(value);
+      this.#pairs = this.#pairs.filter(([n], i) => n !== key || i === at);
+      this.#pairs[at][1] = to;
     }
     this.#changed();
   }
@@ -74,19 +89,18 @@ class URLSearchParams {
     this.#changed();
   }
   forEach(callback, self) {
-    for (const [name, value] of this.#pairs) callback.call(self, value, name, this);
+    if (typeof callback !== "function") throw new TypeError("The \"callback\" argument must be a function");
+    for (const [name, value] of this.entries()) callback.call(self, value, name, this);
   }
   *entries() {
-    for (const [name, value] of this.#pairs) yield [name, value];
+    // What changes while it is walked shows.
+    for (let i = 0; i < this.#pairs.length; i++) yield [...this.#pairs[i]];
   }
   *keys() {
-    for (const [name] of this.#pairs) yield name;
+    for (const [name] of this.entries()) yield name;
   }
   *values() {
-    for (const [, value] of this.#pairs) yield value;
-  }
-  [Symbol.iterator]() {
-    return this.entries();
+    for (const [, value] of this.entries()) yield value;
   }
   toString() {
     return host.formWrite(this.#pairs);
@@ -96,8 +110,10 @@ class URLSearchParams {
   }
 }
 
+Object.defineProperty(URLSearchParams.prototype, Symbol.iterator, { value: URLSearchParams.prototype.entries, writable: true, configurable: true });
+
 function parse(url, base) {
-  const parts = host.urlParse(String(url), base === undefined ? undefined : String(base));
+  const parts = host.urlParse(text(url), base === undefined ? undefined : text(base));
   if (parts === undefined) {
     const error = new TypeError("Invalid URL");
     error.code = "ERR_INVALID_URL";
@@ -111,10 +127,12 @@ class URL {
   #parts;
   #params;
   constructor(url, base) {
+    need(1, arguments);
     this.#parts = parse(url, base);
   }
   static canParse(url, base) {
-    return host.urlParse(String(url), base === undefined ? undefined : String(base)) !== undefined;
+    need(1, arguments);
+    return host.urlParse(text(url), base === undefined ? undefined : text(base)) !== undefined;
   }
   static parse(url, base) {
     return URL.canParse(url, base) ? new URL(url, base) : null;
@@ -146,7 +164,7 @@ class URL {
       };
       if (part !== "origin") {
         property.set = function (value) {
-          this.#parts = part === "href" ? parse(value) : (host.urlSet(this.#parts[0], part, String(value)) ?? this.#parts);
+          this.#parts = part === "href" ? parse(value) : (host.urlSet(this.#parts[0], part, text(value)) ?? this.#parts);
           if (this.#params !== undefined && (part === "search" || part === "href")) refresh(this.#params, this.#parts[PARTS.indexOf("search")]);
         };
       }

@@ -1,6 +1,7 @@
 //! The functions the kernel is given. Each names the call it works for; the host refuses a call that has ended.
 
 mod context;
+mod intl;
 mod machine;
 mod outcome;
 mod report;
@@ -130,6 +131,7 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, state: &Rc<State>) -> Result<Object<'
     outcome::install(ctx, &host, state)?;
     machine::install(ctx, &host, state)?;
     url::install(ctx, &host, state)?;
+    intl::install(ctx, &host, state)?;
     register::install(ctx, &host, state)?;
     Ok(host)
 }

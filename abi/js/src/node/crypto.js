@@ -24,6 +24,7 @@ class Hash {
   constructor(algorithm, key) {
     this.#algorithm = String(algorithm).toLowerCase();
     this.#key = key;
+    host.digest(this.#algorithm, new Uint8Array(0), key);
   }
   update(data, encoding) {
     if (this.#done) throw new Error("Digest already called");

@@ -30,6 +30,7 @@ export function inspect(value, options) {
   return show(value, 0);
 }
 export function format(first, ...rest) {
+  if (typeof first === "string" && rest.length === 0) return first;
   let i = 0;
   let out = typeof first === "string" ? first.replace(/%[sdifjoOc%]/g, (code) => {
     if (code === "%%") return "%";
