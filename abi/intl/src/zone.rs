@@ -65,7 +65,8 @@ impl Zone {
         }
         #[allow(clippy::cast_possible_truncation, reason = "checked above")]
         let ms = time_ms.floor() as i64;
-        let offset = UtcOffset::try_from_seconds(self.offset_seconds(time_ms)).map_err(IntlError::data)?;
+        // The checked constructor stops at 18 hours, the standard at 24.
+        let offset = UtcOffset::from_seconds_unchecked(self.offset_seconds(time_ms));
         let there = ZonedDateTime::from_epoch_milliseconds_and_utc_offset(ms, offset);
         let zone = self.id.with_offset(Some(offset));
         let zone = zone.with_zone_name_timestamp(ZoneNameTimestamp::from_epoch_seconds(ms.div_euclid(1000)));
