@@ -1,5 +1,5 @@
 //! Turns under load: reads and writes, many sessions, long sessions, many stored sessions, memory of live executions.
-//! `cargo bench -p covel-benches --bench load [-- reads|sessions|growth|memory]`
+//! `cargo bench -p covel-benches --bench load [-- reads|tracking|sessions|growth|memory]`
 //!
 //! Not criterion: what is compared here must run interleaved, beside a raw write and sync of the same minute. Prints
 //! one table a part.
@@ -15,9 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use covel_benches::{agent_package, engine, engine_with, read_write, session};
+use covel_benches::{agent_package, engine, engine_with, read_upstream, read_write, session};
 use covel_exec::{Engine, ExecutionRequest, NewSession};
 use covel_model::{Gateway, ModelRequest, ModelStream};
+use fixedbitset::FixedBitSet;
 use tokio::{runtime::Runtime, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +50,9 @@ fn main() {
     let host = Runtime::new().unwrap();
     if run("reads") {
         host.block_on(reads());
+    }
+    if run("tracking") {
+        host.block_on(tracking());
     }
     if run("sessions") {
         host.block_on(sessions());
@@ -143,6 +147,37 @@ async fn reads() {
         fast.close().await;
         durable.close().await;
     }
+}
+
+/// What recording reads costs: the sets a runtime notes its producers in, made and filled alone, beside the turn whose
+/// runtimes each read uncommitted data of another.
+async fn tracking() {
+    const COUNT: usize = 1_000;
+    let (engine, _folder) = engine(false);
+    engine.publish_native(read_upstream(COUNT)).await.unwrap();
+    let id = session(&engine).await;
+    for _ in 0..3 {
+        turn(&engine, &id).await;
+    }
+    let (mut turns, mut notes) = (Vec::new(), Vec::new());
+    for _ in 0..40 {
+        turns.push(turn(&engine, &id).await);
+        let begun = Instant::now();
+        for at in 0..COUNT {
+            let mut producers = FixedBitSet::new();
+            let mut data: Option<Box<FixedBitSet>> = None;
+            producers.grow_and_insert(at);
+            data.get_or_insert_default().grow_and_insert(at);
+            std::hint::black_box((&producers, &data));
+        }
+        notes.push(begun.elapsed());
+    }
+    let (turns, notes) = (Times::new(turns), Times::new(notes));
+    println!("\n| turn of {COUNT} runtimes that read each other | noting its reads, alone | share |");
+    println!("|---|---|---|");
+    let share = notes.p50() / turns.p50() * 100.0;
+    println!("| {:.0} us | {:.0} us | {share:.2} % |", turns.p50(), notes.p50());
+    engine.close().await;
 }
 
 /// Durable turns a second with more and more sessions playing at once: group commit.

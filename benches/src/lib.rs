@@ -83,6 +83,32 @@ pub fn read_write(count: usize) -> NativePackage {
     package
 }
 
+/// As [`read_write`], but each runtime reads what one of the layer before has written in this turn.
+pub fn read_upstream(count: usize) -> NativePackage {
+    let width = count.div_ceil(5);
+    let text = "x".repeat(1_000);
+    let mut package = NativePackage::new("read-upstream");
+    for at in 0..count {
+        let mut decl = RuntimeDecl { stage: Some(Stage::PreTurn), ..RuntimeDecl::default() };
+        let mut upstream = format!("k{at:04}");
+        if at >= width {
+            upstream = format!("k{:04}", at - width);
+            let needed = format!("read-upstream/r{:04}", at - width);
+            decl.needs.push(NeedDecl { runtime: Some(needed), ..NeedDecl::default() });
+        }
+        let (key, text) = (format!("k{at:04}"), text.clone());
+        let run = move |context: &NativeContext<'_>| {
+            let before = context.get("log", &upstream).map_err(|error| error.message)?;
+            let turns = before.and_then(|value| value.value()["n"].as_u64()).unwrap_or(0);
+            let value = serde_json::json!({"n": turns + 1, "text": text});
+            context.set("log", &key, value.into()).map_err(|error| error.message)?;
+            Ok(NativeOutput::default())
+        };
+        package = package.add(&format!("r{at:04}"), decl, run);
+    }
+    package
+}
+
 /// A story agent.
 pub fn agent_package() -> Arc<Package> {
     compiled(&[(

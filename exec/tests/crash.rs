@@ -20,7 +20,7 @@ use covel_exec::{
 };
 use covel_graph::{
     Json, Stage,
-    fragment::{RuntimeDecl, TriggerKind},
+    fragment::{ManualExecution, RuntimeDecl, TriggerKind},
 };
 use serde_json::json;
 
@@ -33,6 +33,8 @@ const ROUNDS: u64 = 30;
 const SESSIONS: usize = 4;
 /// Rounds after which new sessions begin, so that checking one round stays cheap.
 const ROUNDS_PER_ERA: u64 = 15;
+/// Jobs that run at once.
+const WORKERS: usize = 4;
 /// Turns after which a child gives up waiting to be killed.
 const ENOUGH_TURNS: usize = 600;
 /// Where a commit can be cut off. The last is after it is durable and before anyone is told.
@@ -52,7 +54,7 @@ fn writer(id: &str) -> NativePackage {
         context.set("rows", &key, Json::from_value(json!({"turn": key}))).map_err(|error| error.message)?;
         count(context, "turns")?;
         Ok(NativeOutput {
-            events: vec![("bell.rung".to_owned(), Json::from_value(json!({})))],
+            events: vec![("bell.rung".to_owned(), Json::from_value(json!({"turn": key})))],
             ..NativeOutput::default()
         })
     };
@@ -61,6 +63,12 @@ fn writer(id: &str) -> NativePackage {
 
 fn other(id: &str) -> NativePackage {
     let manual = RuntimeDecl { trigger: TriggerKind::Manual, ..RuntimeDecl::default() };
+    let background = RuntimeDecl {
+        trigger: TriggerKind::Event,
+        topic: Some("bell.rung".into()),
+        manual: ManualExecution::Background,
+        ..RuntimeDecl::default()
+    };
     NativePackage::new(id)
         .runtime("write", Stage::PostTurn, |context: &NativeContext<'_>| {
             let key = context.logical_turn().to_string();
@@ -69,6 +77,11 @@ fn other(id: &str) -> NativePackage {
         })
         .follower("follow", "bell.rung", |context: &NativeContext<'_>| {
             count(context, "followed").map(|()| NativeOutput::default())
+        })
+        .add("job", background, |context: &NativeContext<'_>| {
+            let turn = context.trigger_event().map(|(_, data)| data.value()["turn"].as_str().unwrap().to_owned());
+            context.set("jobs", &turn.unwrap(), Json::from_value(json!(1))).map_err(|error| error.message)?;
+            count(context, "jobs").map(|()| NativeOutput::default())
         })
         .add("by-hand", manual, |context: &NativeContext<'_>| {
             count(context, "by-hand").map(|()| NativeOutput::default())
@@ -138,6 +151,8 @@ struct Tally {
     acknowledged: BTreeMap<String, Vec<String>>,
     /// Turns that were stored without anyone having been told.
     unheard: usize,
+    jobs: usize,
+    given_up: usize,
 }
 
 /// One life of the child; gives the ids it acknowledged.
@@ -178,11 +193,19 @@ fn live(folder: &Path, era: u64, seed: &mut u64, round: u64, tally: &mut Tally) 
     assert!(!child.wait().unwrap().success(), "the child was to die at {point:?}");
 }
 
+/// What a session turned out to hold.
+#[derive(Default)]
+struct Checked {
+    unheard: usize,
+    jobs: usize,
+    given_up: usize,
+}
+
 /// Is everything acknowledged there, whole and once?
-async fn check(engine: &Engine, session: &str, acknowledged: &[String]) -> usize {
+async fn check(engine: &Engine, session: &str, acknowledged: &[String], lives: usize) -> Checked {
     let Ok(record) = engine.session(session) else {
         assert!(acknowledged.is_empty(), "{session} is gone");
-        return 0;
+        return Checked::default();
     };
     let turns = engine.turns(session, 100_000).unwrap();
     let stored: BTreeSet<&str> = turns.iter().map(|turn| turn.turn_id.as_str()).collect();
@@ -191,8 +214,10 @@ async fn check(engine: &Engine, session: &str, acknowledged: &[String]) -> usize
         assert!(stored.contains(turn.as_str()), "{session}: {turn} was acknowledged and is lost");
     }
     let players = turns.iter().filter(|turn| turn.origin == "player").count();
+    let by_hand = turns.iter().filter(|turn| turn.origin == "manual").count();
+    let background = turns.len() - players - by_hand;
     assert_eq!(record.completed_player_turns as usize, players, "{session}");
-    assert_eq!(record.turn_count as usize, turns.len(), "{session}");
+    assert_eq!(record.turn_count as usize, players + by_hand, "{session}");
     let data = engine.data(session, DataFilter::default()).unwrap();
     let counted = |plugin: &str, key: &str| {
         let row = data.iter().find(|row| row.plugin_id == plugin && row.namespace == "count" && row.key == key);
@@ -202,7 +227,9 @@ async fn check(engine: &Engine, session: &str, acknowledged: &[String]) -> usize
         ("one", "turns", players),
         ("two", "turns", players),
         ("two", "followed", players),
-        ("two", "by-hand", turns.len() - players),
+        ("two", "by-hand", by_hand),
+        // A job's writes and its document are one commit; a job that ran twice would have counted twice.
+        ("two", "jobs", background),
     ] {
         assert_eq!(counted(plugin, key), expected, "{session}: {plugin} {key} is half there or there twice");
     }
@@ -211,9 +238,15 @@ async fn check(engine: &Engine, session: &str, acknowledged: &[String]) -> usize
         let rows: BTreeSet<usize> = rows.map(|row| row.key.parse().unwrap()).collect();
         assert_eq!(rows, (1..=players).collect(), "{session}: rows of {plugin}");
     }
+    let jobs = data.iter().filter(|row| row.plugin_id == "two" && row.namespace == "jobs").count();
+    assert_eq!(jobs, background, "{session}: a job of one turn ran twice");
+    // What was queued at a kill runs afterwards; only what a worker held then is given up, and not run again.
+    let given_up = players - jobs;
+    assert!(given_up <= WORKERS * lives, "{session}: {given_up} jobs are gone after {lives} lives");
+    assert!(engine.jobs(session).unwrap().iter().all(|job| job.status.is_terminal()), "{session}");
     let messages = engine.messages(session, 100_000).unwrap();
     assert!(messages.iter().all(|message| stored.contains(message.turn_id.as_str())));
-    turns.len() - acknowledged.len()
+    Checked { unheard: players + by_hand - acknowledged.len(), jobs, given_up }
 }
 
 /// Invariant 1.
@@ -230,26 +263,35 @@ async fn no_acknowledged_turn_is_lost_and_none_is_half_there_or_there_twice() {
         let era = round / ROUNDS_PER_ERA;
         live(folder.path(), era, &mut seed, round, &mut tally);
         let engine = open(folder.path()).await;
+        engine.drain_jobs(None).await;
+        let lives = (round % ROUNDS_PER_ERA + 1) as usize;
         // The last look at the sessions of an era is the one that counts their unheard turns.
         let last = round + 1 == rounds || (round + 1) % ROUNDS_PER_ERA == 0;
         for session in (0..SESSIONS).map(|number| name(era, number)) {
-            let unheard = check(&engine, &session, tally.acknowledged.get(&session).unwrap_or(&nothing)).await;
-            tally.unheard += if last { unheard } else { 0 };
+            let heard = tally.acknowledged.get(&session).unwrap_or(&nothing);
+            let checked = check(&engine, &session, heard, lives).await;
+            if last {
+                tally.unheard += checked.unheard;
+                tally.jobs += checked.jobs;
+                tally.given_up += checked.given_up;
+            }
         }
         if round + 1 == rounds {
             for (session, acknowledged) in &tally.acknowledged {
-                check(&engine, session, acknowledged).await;
+                check(&engine, session, acknowledged, ROUNDS_PER_ERA as usize).await;
             }
         }
         engine.close().await;
     }
     let acknowledged: usize = tally.acknowledged.values().map(Vec::len).sum();
     println!(
-        "{} kills, {} ends at named points {:?}; {acknowledged} turns acknowledged, 0 lost, 0 partial, 0 twice; {} more were durable and unheard of",
+        "{} kills, {} ends at named points {:?}; {acknowledged} turns acknowledged, 0 lost, 0 partial, 0 twice; {} more were durable and unheard of; {} jobs ran once, {} were under way at a kill and given up",
         tally.kills,
         tally.ended_at.values().sum::<u64>(),
         tally.ended_at,
-        tally.unheard
+        tally.unheard,
+        tally.jobs,
+        tally.given_up
     );
     assert!(acknowledged as u64 > rounds);
 }

@@ -116,6 +116,33 @@ async fn player(engine: Engine, id: String, number: u64, model: Arc<Mutex<Model>
     }
 }
 
+/// What every commit rewrites must not grow with the turns a session has seen, nor with runtimes nobody limits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_record_does_not_grow_with_turns_or_runtimes() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = support::open(folder.path(), json!([]));
+    let mut many = NativePackage::new("many");
+    for at in 0..200 {
+        many = many.runtime(&format!("r{at:03}"), Stage::PreTurn, |_: &NativeContext<'_>| Ok(NativeOutput::default()));
+    }
+    engine.publish_native(many).await.unwrap();
+    engine.create_session(NewSession { id: Some("s".into()), ..NewSession::default() }).await.unwrap();
+    let stored = |key: &'static str| {
+        let row =
+            engine.store().read(|reader| reader.get_session(&covel_graph::SessionId::from(key))).unwrap().unwrap();
+        row.byte_len()
+    };
+    let mut sizes = Vec::new();
+    for turn in 1..=60 {
+        assert!(engine.execute(ExecutionRequest::player("s", "on"), None).await.unwrap().committed);
+        if turn == 10 || turn == 60 {
+            sizes.push(stored("s"));
+        }
+    }
+    assert_eq!(sizes[0], sizes[1], "the session record grows with turns");
+    assert!(sizes[1] < 2_000, "{} bytes for 200 runtimes without limits", sizes[1]);
+}
+
 /// Invariants 1, 3, 5: what was acknowledged is there, once and in order; sessions never see each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_sessions_at_once_end_as_their_models_say() {
