@@ -52,13 +52,17 @@ async fn a_record_cannot_grow_deeper_than_it_can_be_read_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_runtime_cannot_buffer_writes_without_end() {
-    let filling = function(
-        "filling",
-        "{ stage: pre-turn }",
-        "",
-        "",
-        "export default async (ctx) => { const text = 'x'.repeat(200000); for (let i = 0; i < 400; i++) await ctx.pluginData.set('n', 'k' + i, text); return { outcome: 'success' }; };",
-    );
+    // Eighty megabytes take a while on a busy machine; the deadline is not what this is about.
+    let filling = package(&[
+        (
+            "PLUGIN.md",
+            "---\nid: filling\nkind: plugin\ndescription: Fills.\nruntime:\n  type: function\n  schedule: { stage: pre-turn }\n  function: { handler: ./handler.js, timeoutMs: 60000 }\n---\n",
+        ),
+        (
+            "handler.js",
+            "export default async (ctx) => { const text = 'x'.repeat(200000); for (let i = 0; i < 400; i++) await ctx.pluginData.set('n', 'k' + i, text); return { outcome: 'success' }; };",
+        ),
+    ]);
     let stage = stage(vec![filling], json!([])).await;
     let session = stage.session().await;
     let turn = stage.turn(&session, "go").await;

@@ -29,6 +29,13 @@ async fn table(name: &str, ids: &[&str]) {
         if only.as_ref().is_some_and(|only| *only != row.id) {
             continue;
         }
+        if let Some(shown) = &row.shown_in {
+            let (file, test) = shown.split_once("::").unwrap();
+            let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+            let text = std::fs::read_to_string(file).unwrap();
+            assert!(text.contains(&format!("fn {test}()")), "{name}: {} is not shown in {shown}", row.id);
+            continue;
+        }
         if let Some(reason) = &row.pending {
             println!("{name}: {} is pending: {reason}", row.id);
             pending += 1;

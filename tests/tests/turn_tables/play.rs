@@ -162,6 +162,13 @@ fn compare(row: &Row, engine: &Engine, turn: &TurnDocument, before: Option<&Turn
             differs("events", &events, stated);
         }
     }
+    if let Some(stated) = &row.jobs {
+        let id = |job: &Json| short(job.value()["runtimeId"].as_str().unwrap_or_default());
+        let jobs: Vec<String> = turn.jobs.iter().map(id).collect();
+        if jobs != *stated {
+            differs("jobs", &jobs, stated);
+        }
+    }
     if let Some(stated) = &row.messages {
         let messages: Vec<String> = engine
             .messages(SESSION, 100)

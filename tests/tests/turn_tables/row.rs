@@ -13,6 +13,8 @@ pub struct Row {
     pub says: String,
     /// Why the row cannot be played yet.
     pub pending: Option<String>,
+    /// It takes more than one turn to show: `<file>::<test>` that does.
+    pub shown_in: Option<String>,
     /// Schemas of public contracts.
     #[serde(default)]
     pub contracts: BTreeMap<String, Value>,
@@ -51,6 +53,8 @@ pub struct Row {
     pub notes: Vec<String>,
     /// Events that count, as `topic depth runtime`.
     pub events: Option<Vec<String>>,
+    /// Runtimes that will run as jobs, in order.
+    pub jobs: Option<Vec<String>>,
     /// Stored messages, as `role: text`.
     pub messages: Option<Vec<String>>,
     /// Counted player turns.
