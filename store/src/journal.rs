@@ -251,6 +251,11 @@ impl Reader<'_> {
     }
 }
 
+/// A session's key part and its encoded entry.
+type SessionEntry = (Vec<u8>, Vec<u8>);
+/// What was there before, by changed key: the outer `None` when the transaction has not said, the inner when nothing was.
+type BeforeImages<'a> = BTreeMap<(Table, &'a [u8]), Option<Option<&'a [u8]>>>;
+
 impl Tx<'_> {
     /// Says who makes this transaction, for the journal. The last word counts; parts over
     /// [`limits::MAX_CAUSE_BYTES`] are cut.
@@ -267,10 +272,10 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn journal_entries(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    fn journal_entries(&self) -> Result<Vec<SessionEntry>, StoreError> {
         let stored = Reader::new(self.env, self.txn, None);
         // By session: the first thing said of each key is what was there before.
-        let mut sessions: BTreeMap<&[u8], BTreeMap<(Table, &[u8]), Option<Option<&[u8]>>>> = BTreeMap::new();
+        let mut sessions: BTreeMap<&[u8], BeforeImages<'_>> = BTreeMap::new();
         for (table, key, before) in self.overlay.changes() {
             if table == Table::Journal {
                 // Its bounds are written here only when a journal ends or starts: nothing before counts.
