@@ -161,3 +161,18 @@ async fn web_globals_as_node() {
 async fn language_and_node_modules_as_node() {
     compare("language.yaml").await;
 }
+
+/// Covers: SDK-1
+#[test]
+fn isolates_live_in_utc_wherever_the_machine_is() {
+    // The same tables again, in a process that lives elsewhere; Node.js is told to live in UTC.
+    for zone in ["EST5EDT,M3.2.0,M11.1.0", "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"] {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["text_and_locales_as_node", "language_and_node_modules_as_node"])
+            .env("TZ", zone)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("2 passed"), "{zone}:\n{text}");
+    }
+}
