@@ -55,7 +55,14 @@ impl Engine {
     pub fn turns(&self, session_id: &str, limit: usize) -> Result<Vec<TurnDocument>, ExecError> {
         self.0.session(session_id)?;
         let rows = self.0.store.read(|reader| reader.last_turns(&SessionId::from(session_id), .., limit))?;
-        rows.iter().map(|row| decode(&row.document)).collect()
+        rows.iter()
+            .map(|row| {
+                // A fork has its parent's turns as they were.
+                let mut document: TurnDocument = decode(&row.document)?;
+                session_id.clone_into(&mut document.session_id);
+                Ok(document)
+            })
+            .collect()
     }
 
     /// Committed plugin data in creation order.

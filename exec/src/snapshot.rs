@@ -319,8 +319,8 @@ impl Fork {
             kind: SnapshotKind::Fork,
             turn_id: turn,
             completed_player_turns: session.completed_player_turns,
-            // The child's journal starts after this transaction.
-            seq: tx.read().journal_bounds(&self.child)?.next,
+            // The child's journal starts with this transaction's own entry.
+            seq: tx.read().journal_bounds(&self.child)?.next + 1,
             parent_snapshot_id: from.as_ref().map(|from| from.id.clone()),
             forked: false,
             created_at: self.now,

@@ -320,7 +320,13 @@ impl Engine {
         self.0.session(session)?;
         let rows = self.0.store.read(|reader| reader.list_items(&SessionId::from(session), SUSPENSION))?;
         rows.iter()
-            .map(|row| read(&row.record).map(|record| SuspensionRecord { continuation: None, ..record }))
+            .map(|row| {
+                read(&row.record).map(|record| SuspensionRecord {
+                    continuation: None,
+                    session_id: session.to_owned(),
+                    ..record
+                })
+            })
             .collect()
     }
 

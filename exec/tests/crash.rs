@@ -295,3 +295,98 @@ async fn no_acknowledged_turn_is_lost_and_none_is_half_there_or_there_twice() {
     );
     assert!(acknowledged as u64 > rounds);
 }
+
+const RECOVERY_FOLDER: &str = "COVEL_RECOVERY_FOLDER";
+
+/// A package whose second turn never ends.
+fn endless() -> Arc<covel_graph::package::Package> {
+    support::function(
+        "endless",
+        "{ stage: pre-turn }",
+        "",
+        "",
+        "export default async (ctx) => { if (ctx.playerMessage === 'wait') await new Promise(() => {}); return { outcome: 'success' }; };",
+    )
+}
+
+async fn open_endless(folder: &Path) -> Engine {
+    let gateway = ScriptedGateway::parse("[]").unwrap();
+    let engine = Engine::open(EngineOptions::new(folder, Arc::new(gateway))).unwrap();
+    engine.publish(vec![endless()]).await;
+    engine
+}
+
+/// Not a test of its own: the child that is killed in the middle of a turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_that_is_killed_in_a_turn() {
+    let Some(folder) = std::env::var_os(RECOVERY_FOLDER) else { return };
+    let engine = open_endless(&PathBuf::from(folder)).await;
+    engine.create_session(NewSession { id: Some("s".into()), ..NewSession::default() }).await.unwrap();
+    engine.execute(ExecutionRequest::player("s", "hello"), None).await.unwrap();
+    let (sink, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let request = ExecutionRequest { request_id: Some("r-7".into()), ..ExecutionRequest::player("s", "wait") };
+    let turn = engine.execute(request, Some(sink));
+    let told = async {
+        while let Some(event) = events.recv().await {
+            if event.kind == "runtime.started" {
+                let mut out = std::io::stdout().lock();
+                writeln!(out, "\nbegun {}", event.turn_id).unwrap();
+                out.flush().unwrap();
+            }
+        }
+    };
+    tokio::join!(turn, told).0.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_turn_is_known_after_the_kill_and_can_be_asked_again_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_is_killed_in_a_turn", "--nocapture"])
+        .env(RECOVERY_FOLDER, folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let turn = lines.find_map(|line| line.unwrap().strip_prefix("begun ").map(str::to_owned)).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // Known by every process that comes after, until something commits.
+    open_endless(folder.path()).await.close().await;
+    let engine = open_endless(folder.path()).await;
+    let info = engine.execution("s").unwrap();
+    assert_eq!((info.status, info.turn_id.as_deref()), ("interrupted", Some(turn.as_str())));
+    assert_eq!(info.request_id.as_deref(), Some("r-7"));
+    assert_eq!(*info.retry.unwrap().value(), json!({"type": "send_message", "payload": {"content": "wait"}}));
+    assert_eq!(engine.turns("s", 10).unwrap().len(), 1, "nothing of it is there");
+
+    let recover = |turn: &str| covel_exec::ExecutionOptions {
+        recover_from_turn_id: Some(turn.to_owned()),
+        ..covel_exec::ExecutionOptions::default()
+    };
+    let ask = |message: &str| ExecutionRequest::player("s", message);
+    for (message, of) in [("something else", turn.as_str()), ("wait", "t1-other")] {
+        let refused = engine.execute_with(ask(message), recover(of), None).await.unwrap_err();
+        assert_eq!(refused.code(), "recovery-mismatch");
+    }
+    let request = ask("wait");
+    let cancel = request.cancel.clone();
+    let (sink, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let again = engine.execute_with(request, recover(&turn), Some(sink));
+    let stop = async {
+        while let Some(event) = events.recv().await {
+            if event.kind == "runtime.started" {
+                cancel.cancel();
+            }
+        }
+    };
+    assert!(!tokio::join!(again, stop).0.unwrap().committed);
+    // Not committed, so it may be asked again; a committed turn settles it.
+    assert_eq!(engine.execution("s").unwrap().status, "interrupted");
+    assert!(engine.execute(ask("hello again"), None).await.unwrap().committed);
+    assert_eq!(engine.execution("s").unwrap().status, "completed");
+    let late = engine.execute_with(ask("wait"), recover(&turn), None).await.unwrap_err();
+    assert_eq!(late.code(), "recovery-mismatch");
+}

@@ -11,7 +11,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use covel_exec::{
-    CommandOutcome, EventSink, ExecError, ExecutionKind, ExecutionRequest, Phase, SessionStatus, TurnDocument,
+    CommandOutcome, EventSink, ExecError, ExecutionKind, ExecutionOptions, ExecutionRequest, Phase, SessionStatus,
+    TurnDocument,
 };
 use covel_graph::Json;
 use data_encoding::BASE64;
@@ -37,12 +38,39 @@ struct ActionBody {
     kind: String,
     session_id: String,
     payload: Map<String, Value>,
+    /// The interrupted turn that this action repeats.
+    #[serde(default)]
+    recover_from_turn_id: Option<String>,
+    /// The incarnation of the session that is meant.
+    #[serde(default)]
+    incarnation: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SendMessage {
+    content: String,
+    #[serde(default)]
+    input_message_id: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SendMessage {
-    content: String,
+struct RetryTurn {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RetryRuntime {
+    runtime_id: String,
+    #[serde(default)]
+    retry_from_turn_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RetryFailedRuntimes {
+    runtime_ids: Vec<String>,
+    retry_from_turn_id: String,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +84,7 @@ struct ExecuteCommand {
 struct StartSession {}
 
 enum Action {
-    Turn(ExecutionKind),
+    Turn(ExecutionKind, ExecutionOptions),
     Command(String),
 }
 
@@ -68,13 +96,55 @@ pub(super) async fn act(
     let body: ActionBody = shaped(Value::Object(body))?;
     let action = action(&body)?;
     let settings = settings(&headers)?;
+    check_session(&state, &body.session_id, &action, &settings)?;
+    if let Action::Command(_) = action {
+        check_command(&state, &body)?;
+    }
+    begin(state, Begin { session_id: body.session_id, request_id: body.request_id, kind: body.kind }, action).await
+}
+
+/// A command writes at once and is never interrupted half-way, so it repeats nothing.
+fn check_command(state: &AppState, body: &ActionBody) -> Result<(), ApiError> {
+    let code = if body.recover_from_turn_id.is_some() {
+        "recovery_mismatch"
+    } else if body.incarnation.as_ref().is_some_and(|wanted| {
+        state.engine.session(&body.session_id).is_ok_and(|session| session.incarnation != *wanted)
+    }) {
+        "session_incarnation_changed"
+    } else {
+        return Ok(());
+    };
+    let message = "this is not the session or the turn that the command was meant for";
+    Err(ApiError::new(axum::http::StatusCode::CONFLICT, code, message))
+}
+
+/// Runs an execution as an action: its answer is a stream of frames.
+pub(super) async fn run_kind(
+    state: AppState,
+    session_id: String,
+    request_id: String,
+    kind: &str,
+    execution: ExecutionKind,
+) -> Result<Response, ApiError> {
+    let action = Action::Turn(execution, ExecutionOptions::default());
+    check_session(&state, &session_id, &action, &Settings::new())?;
+    begin(state, Begin { session_id, request_id, kind: kind.to_owned() }, action).await
+}
+
+/// Who asks for what.
+struct Begin {
+    session_id: String,
+    request_id: String,
+    kind: String,
+}
+
+async fn begin(state: AppState, body: Begin, action: Action) -> Result<Response, ApiError> {
     if body.request_id.is_empty() || body.request_id.len() > limits::MAX_REQUEST_ID_BYTES {
         return Err(ApiError::bad_request(
             INVALID,
             format!("requestId must have 1 to {} bytes", limits::MAX_REQUEST_ID_BYTES),
         ));
     }
-    check_session(&state, &body.session_id, &action, &settings)?;
     let guard = state
         .running
         .begin(&body.session_id, &body.request_id, &body.kind, state.now())
@@ -93,18 +163,42 @@ pub(super) async fn act(
     }
 }
 
-/// Reads one of the three actions and its payload.
+/// Reads one of the actions and its payload.
 fn action(body: &ActionBody) -> Result<Action, ApiError> {
     let payload = Value::Object(body.payload.clone());
     match body.kind.as_str() {
         "send_message" => {
-            let SendMessage { content } = shaped(payload)?;
+            let SendMessage { content, input_message_id } = shaped(payload)?;
             bounded("payload.content", &content, limits::MAX_MESSAGE_CHARS)?;
-            Ok(Action::Turn(ExecutionKind::Player { message: content }))
+            let options = ExecutionOptions { input_message_id, ..options(body) };
+            Ok(Action::Turn(ExecutionKind::Player { message: content }, options))
         }
         "start_session" => {
             let StartSession {} = shaped(payload)?;
-            Ok(Action::Turn(ExecutionKind::Start))
+            Ok(Action::Turn(ExecutionKind::Start, options(body)))
+        }
+        "retry_turn" => {
+            let RetryTurn {} = shaped(payload)?;
+            Ok(Action::Turn(ExecutionKind::RetryTurn, options(body)))
+        }
+        "retry_runtime" => {
+            let RetryRuntime { runtime_id, retry_from_turn_id } = shaped(payload)?;
+            let kind = match retry_from_turn_id {
+                Some(retry_from_turn_id) => {
+                    ExecutionKind::RetryFailed { retry_from_turn_id, runtime_ids: vec![runtime_id] }
+                }
+                None => ExecutionKind::Manual {
+                    runtime_id,
+                    payload: Json::null(),
+                    message: String::new(),
+                    ignore_upstreams: false,
+                },
+            };
+            Ok(Action::Turn(kind, options(body)))
+        }
+        "retry_failed_runtimes" => {
+            let RetryFailedRuntimes { runtime_ids, retry_from_turn_id } = shaped(payload)?;
+            Ok(Action::Turn(ExecutionKind::RetryFailed { retry_from_turn_id, runtime_ids }, options(body)))
         }
         "execute_command" => {
             let ExecuteCommand { command } = shaped(payload)?;
@@ -113,8 +207,18 @@ fn action(body: &ActionBody) -> Result<Action, ApiError> {
         }
         other => Err(ApiError::bad_request(
             INVALID,
-            format!("type {other:?} is not one of send_message, start_session, execute_command"),
+            format!(
+                "type {other:?} is not one of send_message, start_session, execute_command, retry_turn, retry_runtime, retry_failed_runtimes"
+            ),
         )),
+    }
+}
+
+fn options(body: &ActionBody) -> ExecutionOptions {
+    ExecutionOptions {
+        recover_from_turn_id: body.recover_from_turn_id.clone(),
+        incarnation: body.incarnation.clone(),
+        input_message_id: None,
     }
 }
 
@@ -169,10 +273,10 @@ fn check_session(state: &AppState, id: &str, action: &Action, settings: &Setting
         return Err(ExecError::SessionNotActive { id: id.to_owned(), status: status.to_owned() }.into());
     }
     match action {
-        Action::Turn(ExecutionKind::Start) if session.active_plugins.is_empty() => {
+        Action::Turn(ExecutionKind::Start, _) if session.active_plugins.is_empty() => {
             Err(ApiError::bad_request(INVALID, "the session has no active plugins"))
         }
-        Action::Turn(ExecutionKind::Start) if session.phase == Phase::Playing && session.turn_count > 0 => Err(
+        Action::Turn(ExecutionKind::Start, _) if session.phase == Phase::Playing && session.turn_count > 0 => Err(
             ApiError::new(axum::http::StatusCode::CONFLICT, "session_already_started", "the session has begun already"),
         ),
         _ => Ok(()),
@@ -184,7 +288,7 @@ enum Outcome {
     Command(CommandOutcome),
 }
 
-async fn drive(state: AppState, body: ActionBody, action: Action, guard: RunningGuard, mut emitter: Emitter) {
+async fn drive(state: AppState, body: Begin, action: Action, guard: RunningGuard, mut emitter: Emitter) {
     let started = Instant::now();
     let (sink, mut events) = mpsc::unbounded_channel();
     // In a task of its own: a client that reads slowly must not hold up the turn.
@@ -220,16 +324,16 @@ async fn drive(state: AppState, body: ActionBody, action: Action, guard: Running
 
 async fn run(
     state: AppState,
-    body: ActionBody,
+    body: Begin,
     action: Action,
     cancel: CancellationToken,
     sink: EventSink,
 ) -> Result<Outcome, ExecError> {
     match action {
-        Action::Turn(kind) => {
+        Action::Turn(kind, options) => {
             let request =
                 ExecutionRequest { session_id: body.session_id, kind, cancel, request_id: Some(body.request_id) };
-            let document = state.engine.execute(request, Some(sink)).await?;
+            let document = state.engine.execute_with(request, options, Some(sink)).await?;
             Ok(Outcome::Turn(Box::new(document)))
         }
         Action::Command(line) => state.engine.command(&body.session_id, &line, Some(sink)).await.map(Outcome::Command),

@@ -7,6 +7,7 @@ mod actions;
 mod emitter;
 pub mod error;
 mod extract;
+mod flow;
 mod guard;
 mod model;
 mod page;
@@ -26,7 +27,7 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware,
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use covel_exec::{Ambient, Engine, iso_time};
 use serde_json::json;
@@ -166,6 +167,14 @@ pub fn router(state: AppState) -> Router {
         .route("/sessions/{session}/plugins", get(plugins::of_session))
         .route("/sessions/{session}/execution", get(sessions::execution))
         .route("/sessions/{session}/abort", post(sessions::abort))
+        .route("/sessions/{session}/steer", post(flow::steer))
+        .route("/sessions/{session}/suspensions", get(flow::suspensions))
+        .route("/sessions/{session}/suspensions/{suspension}", delete(flow::discard))
+        .route("/sessions/{session}/suspensions/{suspension}/resume", post(flow::resume))
+        .route("/sessions/{session}/setup/{runtime}/retry", post(flow::retry_setup))
+        .route("/sessions/{session}/setup/{runtime}/waive", post(flow::waive_setup))
+        .route("/sessions/{session}/snapshots", get(flow::snapshots).post(flow::create_snapshot))
+        .route("/sessions/{session}/fork", post(flow::fork))
         .route("/sessions/{session}/plugin-data", get(sessions::data))
         .route("/sessions/{session}/plugin-data/{plugin}", get(sessions::data_of_plugin))
         .route("/sessions/{session}/plugin-data/{plugin}/{namespace}", get(sessions::data_of_namespace))

@@ -177,7 +177,7 @@ pub(super) async fn execution(
             body["status"] = json!("running");
             body
         }
-        None => json!({ "status": "idle" }),
+        None => json!(state.engine.execution(&session)?),
     }))
 }
 
@@ -187,7 +187,8 @@ pub(super) async fn abort(
     _: NoBody,
 ) -> Result<Response, ApiError> {
     state.engine.session(&session)?;
-    if state.running.cancel(&session) {
+    let aborted = state.engine.abort(&session);
+    if state.running.cancel(&session) || aborted {
         return Ok(ok(&json!({ "ok": true })));
     }
     Err(ApiError::new(StatusCode::CONFLICT, "nothing_running", format!("nothing is running in session {session:?}")))

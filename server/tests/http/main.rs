@@ -4,6 +4,7 @@
 
 mod actions;
 mod bad_input;
+mod flow;
 mod page;
 mod routes;
 mod streams;
