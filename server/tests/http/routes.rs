@@ -164,7 +164,11 @@ async fn a_turn_leaves_messages_data_and_a_document() {
     assert_eq!(trace["runtimes"][0]["runtimeId"], turn["runtimes"][0]["runtimeId"]);
     assert_eq!(host.get("/api/traces/s/turns/t99").await.refusal(), (404, "trace_not_found".to_owned()));
     assert_eq!(host.get("/api/traces/nobody/turns").await.refusal(), (404, "session_not_found".to_owned()));
-    assert_eq!(host.get("/api/sessions/s/execution").await.json(), json!({ "status": "idle" }));
+    let info = host.get("/api/sessions/s/execution").await.json();
+    assert_eq!(
+        (&info["status"], &info["turnId"], &info["requestId"]),
+        (&json!("completed"), &turn["turnId"], &json!("r1"))
+    );
     assert_eq!(host.get("/api/sessions/s").await.json()["completedPlayerTurns"], 1);
 }
 
