@@ -25,7 +25,7 @@ pub enum Command {
     Turn(TurnArgs),
     /// Show what would run: stages, layers and every edge with the line that caused it
     Plan(PlanArgs),
-    /// List, show and clear away the plans a data folder keeps
+    /// Plans a data folder keeps; snapshots and forks of its sessions
     Snapshot(SnapshotArgs),
     /// Check packages and worlds without running any of their code
     Validate(ValidateArgs),
@@ -213,6 +213,47 @@ pub enum SnapshotAction {
     Show(SnapshotShowArgs),
     /// Find plans, package versions and files no session needs; remove them with --yes
     Gc(SnapshotGcArgs),
+    /// Note the state of a session, to fork it from there later
+    Create(SnapshotCreateArgs),
+    /// Make a new session that is what another one is, or was
+    Fork(SnapshotForkArgs),
+}
+
+/// `covel snapshot create`.
+#[derive(Debug, Args)]
+pub struct SnapshotCreateArgs {
+    /// Session
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel snapshot fork`.
+#[derive(Debug, Args)]
+pub struct SnapshotForkArgs {
+    /// Session to fork
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Start from this snapshot [default: the state now]
+    #[arg(long, value_name = "SNAPSHOT", conflicts_with = "turn")]
+    pub from: Option<String>,
+    /// Start right after this turn
+    #[arg(long, value_name = "TURN")]
+    pub turn: Option<String>,
+    /// Id of the new session [default: a fresh one]
+    #[arg(long, value_name = "SESSION")]
+    pub id: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `covel snapshot ls`.

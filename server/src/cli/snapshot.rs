@@ -1,18 +1,23 @@
-//! `covel snapshot`: the plans a data folder keeps.
+//! `covel snapshot`: the plans a data folder keeps, and its sessions at one moment.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path, sync::Arc};
 
+use covel_exec::{Engine, EngineOptions, ExecError, ForkFrom};
+use covel_gateway::offline::OfflineGateway;
 use covel_graph::explain::PlanDocument;
 use serde_json::json;
 
 use super::{
     DONE, Streams,
-    args::{PlanFormat, SnapshotAction, SnapshotArgs, SnapshotGcArgs, SnapshotListArgs, SnapshotShowArgs},
-    plan,
+    args::{
+        PlanFormat, SnapshotAction, SnapshotArgs, SnapshotCreateArgs, SnapshotForkArgs, SnapshotGcArgs,
+        SnapshotListArgs, SnapshotShowArgs,
+    },
+    plan, runtime,
 };
 use crate::{
     error::ServerError,
-    snapshots::{self, SnapshotRow, Waste},
+    snapshots::{self, SnapshotRow, Waste, require_store},
 };
 
 /// Digits of a digest shown to people; enough to name it to `show`.
@@ -23,7 +28,56 @@ pub(super) fn run(arguments: &SnapshotArgs, streams: &mut Streams<'_>) -> Result
         SnapshotAction::Ls(arguments) => ls(arguments, streams),
         SnapshotAction::Show(arguments) => show(arguments, streams),
         SnapshotAction::Gc(arguments) => gc(arguments, streams),
+        SnapshotAction::Create(arguments) => create(arguments, streams),
+        SnapshotAction::Fork(arguments) => fork(arguments, streams),
     }
+}
+
+/// Asks the engine over a data folder that has one; no package is loaded.
+fn with_engine<T>(data: &Path, ask: impl AsyncFnOnce(&Engine) -> Result<T, ExecError>) -> Result<T, ServerError> {
+    require_store(data)?;
+    let asked = runtime()?.block_on(async {
+        let engine = Engine::open(EngineOptions::new(data, Arc::new(OfflineGateway::new(Vec::new()))))?;
+        let asked = ask(&engine).await;
+        engine.close().await;
+        asked
+    });
+    Ok(asked?)
+}
+
+fn create(arguments: &SnapshotCreateArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
+    let made = with_engine(&arguments.data, async |engine| engine.create_snapshot(&arguments.session).await)?;
+    if arguments.json {
+        streams.document(&made)?;
+    } else {
+        streams.print(&format!("{}  {} after {}\n", made.id, made.session_id, turns(made.completed_player_turns)));
+    }
+    Ok(DONE)
+}
+
+fn fork(arguments: &SnapshotForkArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
+    let from = match (&arguments.from, &arguments.turn) {
+        (Some(snapshot), _) => ForkFrom::Snapshot(snapshot.clone()),
+        (None, Some(turn)) => ForkFrom::Turn(turn.clone()),
+        (None, None) => ForkFrom::Now,
+    };
+    let made = with_engine(&arguments.data, async |engine| {
+        engine.fork_session(&arguments.session, from, arguments.id.clone(), None).await
+    })?;
+    if arguments.json {
+        streams.document(&json!({
+            "sessionId": made.session.id, "parentSessionId": arguments.session,
+            "fromSnapshotId": made.from_snapshot_id, "forkSnapshotId": made.fork_snapshot_id,
+            "completedPlayerTurns": made.session.completed_player_turns,
+        }))?;
+    } else {
+        streams.print(&format!("{}  {}\n", made.session.id, turns(made.session.completed_player_turns)));
+    }
+    Ok(DONE)
+}
+
+fn turns(count: u32) -> String {
+    format!("{count} player turn{}", if count == 1 { "" } else { "s" })
 }
 
 fn ls(arguments: &SnapshotListArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {

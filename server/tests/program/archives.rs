@@ -214,3 +214,30 @@ fn a_folder_in_use_or_without_data_is_refused() {
     let rows = covel(&["data", "--data", &data, "--session", "s", "--json"]);
     assert_eq!(rows.code(), "store-locked");
 }
+
+#[test]
+fn a_session_is_noted_and_forked_from_there() {
+    let folder = Folder::new();
+    folder.turn("s");
+    let noted = folder.snapshot(&["create", "s"]);
+    assert_eq!(noted.status, 0, "{}{}", noted.out, noted.err);
+    let noted = noted.json();
+    assert_eq!((&noted["kind"], &noted["completedPlayerTurns"]), (&json!("manual"), &json!(1)));
+    folder.turn("s");
+    let forked = folder.snapshot(&["fork", "s", "--from", noted["id"].as_str().unwrap(), "--id", "f"]).json();
+    assert_eq!((&forked["sessionId"], &forked["completedPlayerTurns"]), (&json!("f"), &json!(1)));
+    let now = folder.snapshot(&["fork", "s"]).json();
+    assert_eq!(now["completedPlayerTurns"], 2);
+    let after = folder.snapshot(&["fork", "s", "--turn", noted["turnId"].as_str().unwrap()]).json();
+    assert_eq!(after["completedPlayerTurns"], 1);
+    for (command, code) in [
+        (&["create", "nobody"][..], "session-not-found"),
+        (&["fork", "s", "--from", "none"], "snapshot-not-found"),
+        (&["fork", "s", "--turn", "none"], "turn-not-found"),
+        (&["fork", "s", "--id", "f"], "session-already-exists"),
+    ] {
+        assert_eq!(folder.snapshot(command).code(), code, "{command:?}");
+    }
+    // The fork plays on by itself.
+    folder.turn("f");
+}
