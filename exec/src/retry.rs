@@ -99,7 +99,10 @@ impl Inner {
         }
         let mut targets: Vec<String> = Vec::new();
         for id in &order {
-            if ids.contains(id) && is_failed(id) && plan.runtime_ix(id).is_some() {
+            let Some(runtime) = plan.runtime_ix(id).filter(|_| ids.contains(id) && is_failed(id)) else { continue };
+            // A follower whose event went with its emitter has nothing to follow.
+            let follows = plan.decl(runtime).topic.is_some();
+            if !follows || rows.get(id).is_some_and(|row| trigger(&document, row, plan, runtime).is_some()) {
                 targets.push(id.clone());
             }
         }
