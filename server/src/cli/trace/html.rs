@@ -15,6 +15,10 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// Bars narrower than this share of the time line are drawn this wide, in hundredths of a percent.
 const MIN_BAR: u64 = 30;
+/// A bar that ends before this share, in hundredths of a percent, leaves room for its label behind it.
+const ROOM_BEHIND: u64 = 8_800;
+/// One that starts after this share leaves room before it.
+const ROOM_BEFORE: u64 = 1_200;
 /// Lines of the time axis.
 const TICKS: u64 = 5;
 
@@ -177,7 +181,7 @@ fn bar(page: &mut String, trace: &TraceDocument, at: usize, row: &TraceRuntime, 
         page,
         "<div class=\"row{}\" id=r{at}><div class=name title=\"{id}\"><small>{}</small>{id}</div><div class=track>\
          <button type=button class=\"bar {}\" style=\"left:{};width:{}\" data-row={at} data-waits=\"{}\" \
-         aria-label=\"{id}, {}, {} ms\"></button><span class=took style=\"left:{}\">{} ms</span></div>\
+         aria-label=\"{id}, {}, {} ms\"></button><span class=\"took{}</span></div>\
          <template>",
         if first_of_layer { " first" } else { "" },
         label(&format!("layer {}", row.layer), &format!("第 {} 层", row.layer)),
@@ -187,8 +191,12 @@ fn bar(page: &mut String, trace: &TraceDocument, at: usize, row: &TraceRuntime, 
         waits.join(" "),
         status(row.status),
         millis(took),
-        percent((left + width).min(9_000)),
-        millis(took),
+        match (left, left + width) {
+            // Behind the bar, before it, or inside where there is no other room.
+            (_, end @ 0..ROOM_BEHIND) => format!("\" style=\"left:{}\">{} ms", percent(end), millis(took)),
+            (ROOM_BEFORE.., _) => format!("\" style=\"right:{}\">{} ms", percent(10_000 - left), millis(took)),
+            _ => format!(" inside\">{} ms", millis(took)),
+        },
     );
     details(page, row);
     page.push_str("</template></div>\n");
