@@ -267,7 +267,7 @@ fn first_difference(after: &SessionImage, replayed: &SessionImage) -> Result<Opt
             format!("/{}{parts}", row.table())
         };
         let pointer = recorded.or(replayed).map(place).unwrap_or_default();
-        let json = |row: Option<&ImageRow>| row.map(|row| row_json(row)).transpose();
+        let json = |row: Option<&ImageRow>| row.map(row_json).transpose();
         let found = compare(&pointer, json(recorded)?, json(replayed)?);
         if found.is_some() {
             return Ok(found);
