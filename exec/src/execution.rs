@@ -891,12 +891,9 @@ impl Driver<'_> {
 /// The kept half of a suspended runtime: what it had buffered is in its buffer again.
 fn resumed(resume: &Resume, call: Arc<RuntimeCall>) -> Result<Prepared, Box<RuntimeResult>> {
     let kept = &resume.continuation;
-    from_proposals(&kept.proposals)
-        .map_err(|message| RuntimeResult::failed("internal", message))
-        .and_then(|writes| {
-            call.apply_writes(&writes, true).map_err(|error| RuntimeResult::failed(error.code, error.message))
-        })
-        .map_err(Box::new)?;
+    let writes =
+        from_proposals(&kept.proposals).map_err(|message| Box::new(RuntimeResult::failed("internal", message)))?;
+    call.apply_writes(&writes, true).map_err(|error| Box::new(RuntimeResult::failed(error.code, error.message)))?;
     Ok(Prepared { runtime: resume.runtime, call, inputs: kept.inputs.clone(), trigger: kept.trigger.clone() })
 }
 

@@ -509,7 +509,7 @@ mod tests {
             // How many bytes the payload had when it was written matters to its limit only.
             assert_eq!(again, twice.iter().map(to_proposal).collect::<Vec<_>>());
             if value["type"] != "character.upsert" {
-                assert_eq!(once, twice.drain(..).collect::<Vec<_>>(), "{value}");
+                assert_eq!(once, std::mem::take(&mut twice), "{value}");
             }
         }
     }

@@ -309,7 +309,7 @@ impl Inner {
 
     /// See [`Engine::maintain_jobs`].
     pub(crate) async fn scan_jobs(&self) -> Result<(), StoreError> {
-        let rows = self.store.read(|reader| record::open(reader))?;
+        let rows = self.store.read(record::open)?;
         let now = self.ambient.now_millis();
         for row in rows {
             let active = self.jobs.queue.lock().is_active(&row.session_id, &row.job_id);

@@ -198,7 +198,7 @@ impl Inner {
     /// Puts the jobs of earlier processes where they belong: what nobody had begun waits again, what somebody had is
     /// orphaned. A commit under way at a crash landed with its job's end or not at all, so nothing happens twice.
     pub(crate) fn recover_jobs(&self) -> Result<(), StoreError> {
-        let rows = self.store.read(|reader| record::open(reader))?;
+        let rows = self.store.read(record::open)?;
         if rows.is_empty() {
             return Ok(());
         }

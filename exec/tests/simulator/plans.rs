@@ -261,9 +261,12 @@ impl Fate {
             3 => Ended::GuardSkip,
             _ => Ended::Success,
         };
-        let emits = (0..random.below(4))
-            .filter_map(|_| random.chance(55).then(|| random.chance(93).then(|| random.below(topics))))
-            .collect();
+        let mut emits = Vec::new();
+        for _ in 0..random.below(4) {
+            if random.chance(55) {
+                emits.push(random.chance(93).then(|| random.below(topics)));
+            }
+        }
         let reads = random.next() & random.next() & random.next();
         Self { ended, emits, reads, refused: random.chance(12) }
     }

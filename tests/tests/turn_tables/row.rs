@@ -322,7 +322,7 @@ pub fn packages(
     topics: &BTreeMap<String, Value>,
     stores: &BTreeMap<String, Value>,
 ) -> Result<Vec<Arc<Package>>, Vec<String>> {
-    let mut by_package: BTreeMap<String, Vec<(String, Runtime, Option<String>)>> = BTreeMap::new();
+    let mut by_package: ByPackage = BTreeMap::new();
     for (name, runtime) in runtimes {
         let id = full(name);
         let (plugin, local) = id.split_once('/').unwrap();
@@ -397,6 +397,9 @@ pub fn packages(
     Ok(compiled)
 }
 
-fn gives_anywhere(packages: &BTreeMap<String, Vec<(String, Runtime, Option<String>)>>, contract: &str) -> bool {
+/// Runtimes by package: id, what is written, and the record it clashes over.
+type ByPackage = BTreeMap<String, Vec<(String, Runtime, Option<String>)>>;
+
+fn gives_anywhere(packages: &ByPackage, contract: &str) -> bool {
     packages.values().flatten().any(|(_, runtime, _)| runtime.gives.as_deref() == Some(contract))
 }
