@@ -7,7 +7,7 @@ use std::{
 
 use covel_gateway::offline::SceneBook;
 use covel_graph::{
-    Diagnostic, Severity,
+    Diagnostic, PluginId, Severity,
     package::{Compiled, Discovery, Package, compile_all, find_packages, refuse_duplicates},
     world::{World, find_worlds, read_world},
 };
@@ -45,6 +45,15 @@ impl Loaded {
     /// Packages without errors.
     pub fn packages(&self) -> Vec<Arc<Package>> {
         self.compiled.iter().filter_map(|compiled| compiled.package.clone()).collect()
+    }
+
+    /// A finding of linking with the folder of its package before its file name.
+    pub(crate) fn located(&self, found: &Diagnostic) -> Diagnostic {
+        let package = self.compiled.iter().find(|compiled| {
+            compiled.package.is_some()
+                && compiled.plugin_id.as_ref().map(PluginId::as_str) == found.plugin_id.as_deref()
+        });
+        package.map_or_else(|| found.clone(), |compiled| located(found, &compiled.dir))
     }
 
     /// Is there an error?

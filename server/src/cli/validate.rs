@@ -1,6 +1,6 @@
 //! `covel validate`: every finding in one run, no code of a package executed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use covel_graph::{Diagnostic, ManifestKind, Severity, link, manifest_schema};
 use serde_json::json;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     error::ServerError,
-    load::{Sources, load, unreadable},
+    load::{Sources, load, read_text, unreadable},
 };
 
 pub(super) fn run(arguments: &ValidateArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &ValidateArgs, streams: &mut Streams<'_>) -> Result
     if packages.len() > 1 {
         // What is only wrong in company, such as a cycle through two packages.
         match link::link(&packages) {
-            Ok(linked) => diagnostics.extend(linked.diagnostics),
+            Ok(linked) => diagnostics.extend(linked.diagnostics.iter().map(|found| loaded.located(found))),
             Err(error) => return Err(ServerError::Internal(error.to_string())),
         }
     }
@@ -43,8 +43,14 @@ pub(super) fn run(arguments: &ValidateArgs, streams: &mut Streams<'_>) -> Result
     if arguments.json {
         streams.document(&json!({ "ok": ok, "diagnostics": diagnostics }))?;
     } else {
+        let mut source = (String::new(), String::new());
         for diagnostic in &diagnostics {
-            streams.print(&format!("{diagnostic}\n"));
+            if source.0 != diagnostic.file {
+                // Only to show the line: a file that cannot be read is shown without it.
+                let text = read_text(Path::new(&diagnostic.file)).unwrap_or_default();
+                source = (diagnostic.file.clone(), text.trim_start_matches('\u{feff}').to_owned());
+            }
+            streams.print(&format!("{}\n", diagnostic.render(&source.1)));
         }
         let errors = diagnostics.iter().filter(|found| found.is_error()).count();
         streams.print(&format!(

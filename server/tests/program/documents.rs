@@ -222,6 +222,29 @@ fn a_broken_package_is_named_with_file_and_line() {
     let found = &document["diagnostics"][0];
     assert_eq!((&found["severity"], &found["line"], &found["pluginId"]), (&json!("error"), &json!(7), &json!("torn")));
     assert!(found["column"].is_u64() && found["code"].is_string() && found["message"].is_string());
+    // People see the line, with a mark under the place.
+    let run = covel(&["validate", &broken]);
+    let lines: Vec<&str> = run.out.lines().collect();
+    let shown = lines.iter().position(|line| line.starts_with(" 7 | ")).unwrap_or_else(|| panic!("{}", run.out));
+    assert!(lines[shown + 1].trim_start().starts_with("| ") && lines[shown + 1].ends_with('^'), "{}", run.out);
+}
+
+#[test]
+fn what_is_wrong_between_packages_is_named_with_its_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for id in ["one", "two"] {
+        let dir = folder.path().join(id);
+        fs::create_dir(&dir).unwrap();
+        let text = format!(
+            "---\nid: {id}\nkind: plugin\ndescription: A package.\nruntime:\n  type: agent\n  schedule: {{ trigger: {{ type: event, topic: nobody.says }} }}\n---\n"
+        );
+        fs::write(dir.join("PLUGIN.md"), text).unwrap();
+    }
+    let document = covel(&["validate", &folder.path().display().to_string(), "--json"]).json();
+    let files: Vec<&str> =
+        document["diagnostics"].as_array().unwrap().iter().map(|found| found["file"].as_str().unwrap()).collect();
+    assert_eq!(files.len(), 2, "{document}");
+    assert!(files[0].ends_with("one/PLUGIN.md") && files[1].ends_with("two/PLUGIN.md"), "{files:?}");
 }
 
 #[test]
