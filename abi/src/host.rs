@@ -102,6 +102,10 @@ pub trait CallHost: Send + Sync + 'static {
         let _ = bytes;
         false
     }
+    /// `ctx.progress.report(effect)`: how far the work is; live only. Nobody listening changes nothing.
+    fn progress(&self, _effect: &Json) -> Result<(), HostError> {
+        Ok(())
+    }
     /// A part of `ctx.world` (`characters`, `characterSchema`, `dimensions`, `seats`, `worldRecord`).
     fn world(&self, part: &str) -> Result<Json, HostError>;
     /// A part of `ctx.store` (`getSession`, `listPlayerInputs`, `listTurnMessages`...) with its argument.

@@ -21,7 +21,7 @@ use crate::{
     active::{ActivePlan, check},
     ambient::Ambient,
     given::Given,
-    jobs::{JobSeed, Reads},
+    jobs::{JobSeed, Reads, progress},
     limits::{
         HISTORY_READ, MAX_DATA_DEPTH, MAX_DATA_NAME_BYTES, MAX_EVENTS_PER_TURN, MAX_LOG_LINES_PER_CALL,
         MAX_LOG_META_CHARS, MAX_REQUESTS_PER_CALL, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME,
@@ -614,6 +614,19 @@ impl CallHost for RuntimeCall {
     fn random_bytes(&self, bytes: &mut [u8]) -> bool {
         self.shared.recorder.bytes(self.shared.plan.runtime_id(self.runtime), bytes);
         true
+    }
+
+    fn progress(&self, effect: &Json) -> Result<(), HostError> {
+        drop(self.open()?);
+        let report = progress::Report::read(effect)?;
+        // A runtime of a turn has nobody who follows it from outside; its rows are told anyway.
+        match self.shared.job.as_deref().filter(|job| job.runtime == self.runtime) {
+            Some(job) => {
+                (job.report)(report);
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     fn world(&self, part: &str) -> Result<Json, HostError> {

@@ -21,7 +21,7 @@ use crate::{
     active::{LoadedPackage, check},
     call_host::{check_names, check_value, log_line},
     document::DataChange,
-    engine::{Engine, Inner, SessionLock},
+    engine::{Engine, Inner},
     error::ExecError,
     event::{EventSink, TurnEvent},
     limits::{MAX_OUTPUT_BYTES, MAX_WRITES_PER_RUNTIME},
@@ -99,7 +99,7 @@ impl Engine {
     ) -> Result<CommandOutcome, ExecError> {
         let inner = &self.0;
         inner.check_open()?;
-        let _lock = SessionLock::take(inner, session_id).await?;
+        let (_lock, _) = inner.take_settled(session_id).await?;
         let session = inner.session(session_id)?;
         if session.status != SessionStatus::Active {
             return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });

@@ -135,3 +135,7 @@ pub const MAX_READS_TRACED: usize = 1_000;
 pub const MAX_TRACE_BYTES: usize = 1024 * 1024;
 /// Most bytes of what one execution took from outside (model replies above all) that are kept for a replay.
 pub const MAX_TAPE_BYTES: usize = 8 * 1024 * 1024;
+/// Largest report of a job's progress, bytes of JSON.
+pub const MAX_PROGRESS_BYTES: usize = 16 * 1024;
+/// Most reports of one job; more are not passed on.
+pub const MAX_PROGRESS_REPORTS: u64 = 10_000;

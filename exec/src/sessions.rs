@@ -223,7 +223,7 @@ impl Engine {
     /// # Errors
     /// [`ExecError::SessionNotFound`], [`ExecError::SessionBusy`], [`ExecError::SessionNotActive`] once ended.
     pub async fn set_status(&self, id: &str, status: SessionStatus) -> Result<SessionRecord, ExecError> {
-        let _lock = SessionLock::take(&self.0, id).await?;
+        let (_lock, _) = self.0.take_settled(id).await?;
         let mut record = self.0.session(id)?;
         if record.status == SessionStatus::Ended {
             return Err(ExecError::SessionNotActive { id: id.to_owned(), status: "ended".into() });

@@ -206,7 +206,14 @@ impl Engine {
         if session.status != SessionStatus::Active {
             return Err(ExecError::SessionNotActive { status: session.status.as_str().into(), id: session.id });
         }
-        let _lock = inner.take_settled(&session.id).await?;
+        let (_lock, gave_up) = tokio::select! {
+            taken = inner.take_settled(&session.id) => taken?,
+            // Called off while it waited: it need not wait to be told so.
+            () = request.cancel.cancelled() => (SessionLock::take(inner, &session.id).await?, false),
+        };
+        if gave_up {
+            inner.jobs.note_settle_timeout(&session.id);
+        }
         let _permit = inner.in_flight.acquire().await.map_err(|_| ExecError::Closing)?;
         inner.check_open()?;
         // Read again under the lock: a turn may have ended in between.
@@ -371,18 +378,14 @@ pub(crate) fn blank(session: &SessionRecord, plan: &ActivePlan, now: &str) -> Tu
 
 impl Inner {
     /// The session, once the jobs that ask for it have ended or waited for long enough. Waits without the lock and
-    /// looks again inside it.
-    async fn take_settled(self: &Arc<Self>, id: &str) -> Result<SessionLock, ExecError> {
+    /// looks again inside it. The flag says that the wait was given up.
+    pub(crate) async fn take_settled(self: &Arc<Self>, id: &str) -> Result<(SessionLock, bool), ExecError> {
         let mut deadline = None;
         loop {
             let gave_up = crate::jobs::settle(self, id, &mut deadline).await;
             let lock = SessionLock::take(self, id).await?;
-            if gave_up {
-                self.jobs.note_settle_timeout(id);
-                return Ok(lock);
-            }
-            if self.jobs.is_settled(id) {
-                return Ok(lock);
+            if gave_up || self.jobs.is_settled(id) {
+                return Ok((lock, gave_up));
             }
         }
     }

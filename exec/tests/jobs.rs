@@ -762,3 +762,84 @@ async fn job_states_are_told_in_order_with_growing_sequence() {
     assert_eq!(told.iter().map(|(_, state)| state.as_str()).collect::<Vec<_>>(), ["queued", "running", "succeeded"]);
     assert!(told.windows(2).all(|pair| pair[0].0 < pair[1].0), "{told:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_reports_its_progress_live_and_once() {
+    let code = "export default async (ctx) => { ctx.progress.report({ progress: 0.25, message: 'a quarter', sequence: 1 }); ctx.progress.report({ progress: 0.2, sequence: 1 }); ctx.progress.report({ state: 'succeeded', progress: 1, data: { pages: 4 }, sequence: 2 }); let refused = ''; try { ctx.progress.report({ state: 'perfect' }); } catch (error) { refused = error.code; } return { outcome: 'success', value: { refused } }; };";
+    let schedule = "{ trigger: { type: manual }, manual: { execution: background } }";
+    let play = Play::new(1).js(vec![function("slow", schedule, "", "", code)]).await;
+    let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
+    play.engine.listen_to_jobs(sender);
+    let request = BackgroundRequest {
+        session_id: "s".into(),
+        runtime_id: "slow".into(),
+        payload: Json::null(),
+        message: String::new(),
+    };
+    play.engine.enqueue_runtime(request).await.unwrap();
+    let jobs = play.drained().await;
+    assert_eq!(jobs[0].status, JobStatus::Succeeded, "{:?}", jobs[0]);
+    assert_eq!(jobs[0].result.as_ref().unwrap().output.as_ref().unwrap().text(), r#"{"refused":"invalid-input"}"#);
+    let mut told = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        if event.kind == "job-status.updated" {
+            let payload = event.payload.value();
+            told.push((payload["state"].clone(), payload["progress"].clone(), payload["sequence"].as_u64().unwrap()));
+        }
+    }
+    let states: Vec<&str> = told.iter().map(|(state, ..)| state.as_str().unwrap()).collect();
+    // A runtime cannot say that it has succeeded: that is true once its writes have landed.
+    assert_eq!(states, ["queued", "running", "progress", "progress", "succeeded"]);
+    assert_eq!(told[2].1, json!(0.25));
+    assert!(told.windows(2).all(|pair| pair[0].2 < pair[1].2), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_a_runtime_whose_event_did_not_commit_is_not_made() {
+    // Two packages emit one topic; the one whose payload counts first is dropped at commit, the story is kept.
+    let conflict = |context: &NativeContext<'_>| {
+        let failed = |error: covel_abi::HostError| error.to_string();
+        context
+            .update("n", "shared", Json::from_value(json!([{"op": "add", "path": "/mine", "value": 1}])))
+            .map_err(failed)?;
+        Ok::<_, String>(())
+    };
+    for (second, made) in [(true, Some(json!({"from": "two"}))), (false, None)] {
+        let mut native = NativePackage::new("jobs")
+            // Deletes in the same layer what the next one changes: at commit there is nothing any more.
+            .runtime("a-first", Stage::PreTurn, |context: &NativeContext<'_>| {
+                context.set("n", "shared", Json::from_value(json!([]))).map_err(|error| error.to_string())?;
+                ok()
+            })
+            .runtime("one", Stage::PreTurn, move |context: &NativeContext<'_>| {
+                conflict(context)?;
+                Ok(emit("a.first", json!({"from": "one"})))
+            })
+            .add(
+                "tale",
+                RuntimeDecl {
+                    stage: Some(Stage::Narrative),
+                    visibility: covel_graph::fragment::Visibility::Story,
+                    ..RuntimeDecl::default()
+                },
+                |_: &NativeContext<'_>| Ok(NativeOutput::value(json!({"narrativeOutput": "Rain."}))),
+            )
+            .add("late", background("a.first"), |context: &NativeContext<'_>| {
+                let (_, data) = context.trigger_event().ok_or("no event")?;
+                context.set("log", "late", data.clone()).map_err(|error| error.to_string())?;
+                ok()
+            });
+        if second {
+            native = native
+                .runtime("two", Stage::PreTurn, |_: &NativeContext<'_>| Ok(emit("a.first", json!({"from": "two"}))));
+        }
+        let play = Play::new(1).native(vec![native]).await;
+        let turn = play.turn().await;
+        assert!(turn.committed, "{:?}", turn.error);
+        let isolated: Vec<&str> = turn.isolated.iter().map(|one| one.runtime_id.as_str()).collect();
+        assert_eq!(isolated, ["jobs/one"], "{turn:#?}");
+        play.drained().await;
+        assert_eq!(play.data("log").into_iter().map(|(_, value)| value).next(), made);
+        assert_eq!(turn.jobs.len(), usize::from(second));
+    }
+}

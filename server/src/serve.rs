@@ -56,6 +56,7 @@ pub async fn listen(address: SocketAddr, tries: u16) -> Result<TcpListener, Serv
 /// When the listener fails.
 pub async fn serve(listener: TcpListener, state: AppState, stop: impl Future<Output = ()>) -> io::Result<bool> {
     let router = http::router(state.clone());
+    let _jobs = tokio::spawn(http::forward_jobs(state.clone()));
     let quiet = CancellationToken::new();
     let listener = PatientListener { listener, places: Arc::new(Semaphore::new(limits::MAX_CONNECTIONS)) };
     let connections = TaskTracker::new();

@@ -197,6 +197,7 @@ export function makeContext(h, id, names, inputNames, flags) {
   const written = { count: 0 };
   lazy(ctx, "world", () => world(h, id, written));
   lazy(ctx, "random", () => freeze({ int: (min, max) => h.randomInt(id, min, max) }));
+  lazy(ctx, "progress", () => freeze({ report: (effect) => h.progress(id, effect) }));
   lazy(ctx, "logger", () => logger(h, id));
   lazy(ctx, "signal", () => signalOf(h, id));
   lazy(ctx, "services", () => freeze({

@@ -86,6 +86,10 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
         #[allow(clippy::cast_precision_loss, reason = "between two safe integers")]
         Ok(JsValue::new_number(c.clone(), number as f64))
     });
+    function!(ctx, host, state, "progress", |c, s, call: u32, effect: JsValue<'js>| {
+        let effect = argument(&c, effect, "the report")?;
+        host_of(&c, s, call)?.progress(&effect).map_err(|error| throw(&c, &error))
+    });
     function!(ctx, host, state, "world", |c, s, call: u32, part: String| {
         let json = host_of(&c, s, call)?.world(&part).map_err(|error| throw(&c, &error))?;
         to_js_lazy(&c, s, call, &json)

@@ -228,6 +228,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Does anyone listen to jobs?
+    pub fn hears_jobs(&self) -> bool {
+        self.0.jobs.listener.lock().is_some()
+    }
+
     /// Where `job-status.updated` and the events of job executions go, from now on.
     pub fn listen_to_jobs(&self, events: EventSink) {
         *self.0.jobs.listener.lock() = Some(events);
@@ -249,8 +254,7 @@ fn subscribers(plan: &ActivePlan, topic: &str) -> impl Iterator<Item = RuntimeIx
 
 impl Inner {
     fn job_document(&self, row: &JobRow) -> JobDocument {
-        let progress = self.jobs.progress.lock().get(&(row.session_id.clone(), row.job_id.clone())).cloned();
-        JobDocument { progress, ..row.document() }
+        JobDocument { progress: self.jobs.progress_of(row), ..row.document() }
     }
 
     fn job_row(&self, session_id: &str, job_id: &str) -> Result<JobRow, ExecError> {

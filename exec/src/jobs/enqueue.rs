@@ -2,7 +2,7 @@
 
 use covel_graph::{Json, RuntimeIx, SessionId};
 use covel_store::{StoreError, Tx};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Frozen, JobActivation, JobOrigin, JobResult, JobRow, JobStatus,
@@ -191,6 +191,8 @@ pub(crate) struct JobCommit {
     pub result: JobResult,
     /// The runtime said that its work failed; its writes land all the same.
     pub reported_failure: Option<String>,
+    /// Least sequence of what is told of its end.
+    pub sequence: u64,
     /// Now, milliseconds since 1970.
     pub now: u64,
 }
@@ -221,6 +223,7 @@ impl JobCommit {
         let end = if self.reported_failure.is_some() { JobEvent::CommitReportedFailure } else { JobEvent::Commit };
         row.step(JobEvent::BeginCommit, self.now);
         row.step(end, self.now);
+        row.sequence = row.sequence.max(self.sequence);
         row.result = Some(self.result);
         if let Some(message) = self.reported_failure {
             row.reason = Some("runtime-reported-failure".into());
@@ -229,14 +232,4 @@ impl JobCommit {
         record::put(tx, session, &row)?;
         Ok(Some(row))
     }
-}
-
-/// The last state a runtime reported in `effects.jobStatus`, when it is a failure: its message.
-pub(crate) fn reported_failure(statuses: &[Value]) -> Option<String> {
-    let last = statuses.last()?;
-    let state = last.get("state").and_then(Value::as_str)?;
-    if !matches!(state, "failed" | "cancelled") {
-        return None;
-    }
-    Some(last.get("message").and_then(Value::as_str).unwrap_or("the runtime reported a failure").to_owned())
 }

@@ -12,6 +12,7 @@
 mod api;
 mod detached;
 mod enqueue;
+pub(crate) mod progress;
 mod queue;
 mod reads;
 mod record;
@@ -48,8 +49,9 @@ use crate::{
     document::ErrorInfo,
     engine::Inner,
     event::{EventSink, TurnEvent},
-    limits::{JOB_SCAN_INTERVAL, JOB_SCAN_RETRY},
+    limits::{JOB_SCAN_INTERVAL, JOB_SCAN_RETRY, MAX_PROGRESS_REPORTS},
 };
+use progress::Reported;
 use queue::{Entry, Queue};
 
 /// What an execution that is a job has beside its plan and session.
@@ -66,6 +68,8 @@ pub(crate) struct JobSeed {
     pub frozen: Frozen,
     /// What it read of the committed state.
     pub reads: Reads,
+    /// Takes its reports.
+    pub report: Box<dyn Fn(progress::Report) + Send + Sync>,
 }
 
 /// The engine's jobs.
@@ -79,7 +83,8 @@ pub(crate) struct Jobs {
     changed: Arc<Notify>,
     /// How to end running jobs.
     running: Mutex<BTreeMap<(String, String), CancellationToken>>,
-    progress: Mutex<BTreeMap<(String, String), JobProgress>>,
+    /// The newest report of each running job.
+    reported: Mutex<BTreeMap<(String, String), Reported>>,
     /// Notes for the next document of a session.
     notes: Mutex<BTreeMap<String, Vec<ErrorInfo>>>,
     listener: Mutex<Option<EventSink>>,
@@ -94,7 +99,7 @@ impl Jobs {
             queue: Mutex::default(),
             changed: Arc::default(),
             running: Mutex::default(),
-            progress: Mutex::default(),
+            reported: Mutex::default(),
             notes: Mutex::default(),
             listener: Mutex::default(),
             scanning: AtomicBool::new(false),
@@ -114,9 +119,50 @@ impl Jobs {
     /// Tells whoever listens where a job stands.
     fn tell(&self, row: &JobRow) {
         let Some(listener) = self.listener.lock().clone() else { return };
-        let progress = self.progress.lock().get(&(row.session_id.clone(), row.job_id.clone())).cloned();
         // Nobody listening changes nothing.
-        let _ = listener.send(status_event(row, progress));
+        let _ = listener.send(status_event(row, row.status.state(), row.sequence, None));
+    }
+
+    /// The newest report of a job that runs.
+    fn progress_of(&self, row: &JobRow) -> Option<JobProgress> {
+        let key = (row.session_id.clone(), row.job_id.clone());
+        self.reported.lock().get(&key).map(|reported| reported.progress.clone())
+    }
+
+    /// What a running job said of its failure, if that was its last word.
+    fn reported_failure(&self, row: &JobRow) -> Option<String> {
+        let key = (row.session_id.clone(), row.job_id.clone());
+        self.reported.lock().get(&key).and_then(|reported| reported.failure.clone())
+    }
+
+    /// The sequence that what is told next of a job must have at least.
+    fn next_sequence(&self, session: &str, job: &str) -> u64 {
+        let key = (session.to_owned(), job.to_owned());
+        self.reported.lock().get(&key).map_or(0, |reported| reported.sequence + 1)
+    }
+
+    /// Takes a report of a running job. One that repeats or comes late is dropped.
+    fn report(&self, row: &JobRow, report: progress::Report) {
+        let sequence = {
+            let mut all = self.reported.lock();
+            let reported = all
+                .entry((row.session_id.clone(), row.job_id.clone()))
+                .or_insert_with(|| Reported { sequence: row.sequence, ..Reported::default() });
+            let old = report.sequence.is_some_and(|own| reported.own.is_some_and(|last| own <= last));
+            if old || reported.count >= MAX_PROGRESS_REPORTS {
+                return;
+            }
+            reported.own = report.sequence.or(reported.own);
+            reported.count += 1;
+            reported.sequence += 1;
+            reported.failure = report.failure();
+            reported.progress = report.progress.clone();
+            reported.sequence
+        };
+        if let Some(listener) = self.listener() {
+            let state = report.state.unwrap_or(JobState::Progress);
+            let _ = listener.send(status_event(row, state, sequence, Some(report)));
+        }
     }
 
     fn listener(&self) -> Option<EventSink> {
@@ -131,26 +177,36 @@ fn entry_of(row: &JobRow) -> Entry {
         plugin_id: row.plugin_id.clone(),
         runtime_id: row.runtime_id.clone(),
         incarnation: row.incarnation.clone(),
+        packages: Vec::new(),
         settle_ms: row.settle_ms,
     }
 }
 
 /// `job-status.updated`.
-pub(crate) fn status_event(row: &JobRow, progress: Option<JobProgress>) -> TurnEvent {
-    let progress = progress.unwrap_or_default();
+fn status_event(row: &JobRow, state: JobState, sequence: u64, report: Option<progress::Report>) -> TurnEvent {
     let mut payload = json!({
         "sessionId": row.session_id, "progressScopeId": row.job_id, "pluginId": row.plugin_id,
-        "runtimeId": row.runtime_id, "jobId": row.job_id, "sequence": row.sequence,
-        "state": row.status.state(), "createdAt": iso_time(row.updated_at),
+        "runtimeId": row.runtime_id, "jobId": row.job_id, "sequence": sequence,
+        "state": state, "createdAt": iso_time(row.updated_at),
         "data": {
             "originTurnId": row.origin.source_turn_id, "durableStatus": row.status, "reason": row.reason,
             "error": row.error,
         },
     });
-    if let Some(value) = progress.progress {
-        payload["progress"] = json!(value);
+    let mut message = row.error.as_ref().map(|error| error.message.clone());
+    if let Some(report) = report {
+        if let Some(value) = report.progress.progress {
+            payload["progress"] = json!(value);
+        }
+        if let Some(data) = report.progress.data {
+            payload["data"]["report"] = data.value().clone();
+        }
+        if report.word.as_deref() == Some("waiting-input") {
+            payload["state"] = "waiting-input".into();
+        }
+        message = report.progress.message.or(message);
     }
-    if let Some(message) = progress.message.or_else(|| row.error.as_ref().map(|error| error.message.clone())) {
+    if let Some(message) = message {
         payload["message"] = message.into();
     }
     TurnEvent {
@@ -179,11 +235,13 @@ impl Inner {
         change: impl FnOnce(&mut JobRow) + Send + 'static,
     ) -> Result<Option<JobRow>, StoreError> {
         let (key, id, now) = (SessionId::from(session), job.to_owned(), self.ambient.now_millis());
+        let sequence = self.jobs.next_sequence(session, job);
         let stepped = self.store.transact(move |tx| {
             let Some(mut row) = record::get(&tx.read(), &key, &id)? else { return Ok(None) };
             if !events.iter().all(|event| row.step(*event, now)) {
                 return Ok(None);
             }
+            row.sequence = row.sequence.max(sequence);
             change(&mut row);
             record::put(tx, &key, &row)?;
             Ok(Some(row))
@@ -219,7 +277,9 @@ impl Inner {
                 .map_err(covel_store::TransactError::flatten)?;
         }
         for row in rows.iter().filter(|row| row.status == JobStatus::Queued) {
-            self.jobs.push(row);
+            // Packages are published one after another; with half of them a session is not what the job was made for.
+            let packages = self.session(&row.session_id).map(|session| session.active_plugins).unwrap_or_default();
+            self.jobs.queue.lock().push(Entry { packages, ..entry_of(row) });
         }
         Ok(())
     }
@@ -228,6 +288,9 @@ impl Inner {
     fn job_ready(&self, entry: &Entry) -> bool {
         let packages = self.packages.read();
         let Some(package) = packages.get(&entry.plugin_id) else { return false };
+        if !entry.packages.iter().all(|package| packages.contains_key(package)) {
+            return false;
+        }
         package.package.discovery == covel_graph::package::Discovery::Builtin
             || self.approvals.lock().get(&entry.incarnation).is_some_and(|approved| approved.contains(&entry.plugin_id))
     }
@@ -277,7 +340,7 @@ impl Drop for Worker {
         let Some(inner) = self.inner.take() else { return };
         let key = (self.entry.session_id.clone(), self.entry.job_id.clone());
         inner.jobs.running.lock().remove(&key);
-        inner.jobs.progress.lock().remove(&key);
+        inner.jobs.reported.lock().remove(&key);
         inner.jobs.queue.lock().end(&key.0, &key.1);
         let changed = Arc::clone(&inner.jobs.changed);
         // A task that was dropped half-way means that its runtime goes down; the scan of whoever is next finds the job.

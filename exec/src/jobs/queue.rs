@@ -16,6 +16,9 @@ pub(crate) struct Entry {
     pub runtime_id: String,
     /// Incarnation of the session.
     pub incarnation: String,
+    /// Packages that must be published before it starts, beside its own: those that were active in its session when
+    /// the data folder was opened.
+    pub packages: Vec<String>,
     /// The next execution waits for it this long, milliseconds; 0 = it does not.
     pub settle_ms: u64,
 }
@@ -135,6 +138,7 @@ mod tests {
             plugin_id: "p".into(),
             runtime_id: runtime.into(),
             incarnation: String::new(),
+            packages: Vec::new(),
             settle_ms: 0,
         }
     }

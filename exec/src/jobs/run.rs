@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     JobActivation, JobCommit, JobResult, JobRow, JobSeed, JobStatus, Reads,
-    enqueue::{self, NOT_HELD, STALE},
+    enqueue::{NOT_HELD, STALE},
+    progress,
     queue::Entry,
     record::{self, Lease},
     state::JobEvent,
@@ -84,6 +85,10 @@ async fn attempt(inner: &Arc<Inner>, entry: &Entry, cancel: CancellationToken) -
         chain: row.chain,
         frozen,
         reads: Reads::default(),
+        report: {
+            let (inner, row) = (Arc::clone(inner), (*row).clone());
+            Box::new(move |report| inner.jobs.report(&row, report))
+        },
     };
     let shared = match inner.freeze_job(ready.session, &ready.plan, seed, &cancel) {
         Ok(shared) => shared,
@@ -333,13 +338,15 @@ async fn commit(
         .job
         .as_ref()
         .and_then(|job| walked.slots[job.runtime.index()].result())
-        .and_then(|result| enqueue::reported_failure(&result.job_status));
+        .and_then(|result| progress::failure_of(&result.job_status));
+    let reported_failure = reported_failure.or_else(|| inner.jobs.reported_failure(row));
     let end_of_job = JobCommit {
         job_id: row.job_id.clone(),
         owner: inner.jobs.owner.clone(),
         reads,
         result: result.clone(),
         reported_failure,
+        sequence: inner.jobs.next_sequence(&row.session_id, &row.job_id),
         now: inner.ambient.now_millis(),
     };
     let trace = Draft::new(&walked, Asked::background(&document.message));

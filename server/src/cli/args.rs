@@ -37,6 +37,8 @@ pub enum Command {
     Trace(TraceArgs),
     /// Run a recorded turn again, with what it took from outside, and compare byte by byte
     Replay(ReplayArgs),
+    /// Print the background jobs of a session
+    Jobs(JobsArgs),
     /// Print the man page of covel, or of one of its commands
     Man(ManArgs),
     /// Print a completion script
@@ -152,6 +154,10 @@ pub struct TurnArgs {
     /// Models to use instead of the offline storyteller
     #[arg(long, value_name = "FILE")]
     pub llm: Option<PathBuf>,
+    /// Run the background jobs of the session to their end; otherwise they stay in the data folder until a server
+    /// or a later turn with this option takes them
+    #[arg(long)]
+    pub wait_jobs: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
@@ -339,6 +345,20 @@ pub struct TestArgs {
     /// Load this package too (repeatable); a case's own withPlugins goes before it
     #[arg(long, value_name = "ID")]
     pub with_plugin: Vec<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `covel jobs`.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// Session
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Data folder
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

@@ -7,6 +7,7 @@ pub mod args;
 mod cases;
 mod data;
 mod docs;
+mod jobs;
 pub mod logging;
 mod plan;
 mod replay;
@@ -128,6 +129,7 @@ fn dispatch(command: &Command, streams: &mut Streams<'_>) -> Result<u8, ServerEr
         Command::Trace(arguments) => trace::run(arguments, streams),
         Command::Replay(arguments) => replay::run(arguments, streams),
         Command::Data(arguments) => data::run(arguments, streams),
+        Command::Jobs(arguments) => jobs::run(arguments, streams),
         Command::Man(arguments) => docs::man(arguments, streams),
         Command::Completions(arguments) => docs::completions(arguments, streams),
         Command::Version(arguments) => version(arguments, streams),

@@ -60,6 +60,14 @@ fn describe(text: &mut String, name: &str, document: &TurnDocument) {
     for change in &document.changes {
         let _ = writeln!(text, "  {} by {}", change.kind, change.runtime_id);
     }
+    for job in &document.jobs {
+        let field = |name: &str| job.value().get(name).and_then(|value| value.as_str()).unwrap_or_default();
+        let _ = write!(text, "  job {} {} {}", field("jobId"), field("runtimeId"), field("status"));
+        if !field("reason").is_empty() {
+            let _ = write!(text, "  {}", field("reason"));
+        }
+        text.push('\n');
+    }
     for isolated in &document.isolated {
         let _ =
             writeln!(text, "  isolated {}: [{}] {}", isolated.runtime_id, isolated.error.code, isolated.error.message);

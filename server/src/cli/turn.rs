@@ -22,7 +22,10 @@ pub(super) fn run(arguments: &TurnArgs, streams: &mut Streams<'_>) -> Result<u8,
     } else {
         streams.print(&text::turn(&document));
     }
-    Ok(if document.committed { DONE } else { REFUSED })
+    // A job that was waited for and did not do its work is no success.
+    let failed = arguments.wait_jobs
+        && document.jobs.iter().any(|job| job.value().get("status").and_then(Value::as_str) != Some("succeeded"));
+    Ok(if document.committed && !failed { DONE } else { REFUSED })
 }
 
 async fn play(
@@ -43,6 +46,10 @@ async fn play(
     let (data_dir, temporary) = data_folder(arguments)?;
     let mut options = EngineOptions::new(data_dir, gateway);
     options.durable = temporary.is_none();
+    if !arguments.wait_jobs {
+        // They stay in the data folder for whoever opens it next.
+        options.job_workers = 0;
+    }
     let engine = Engine::open(options)?;
     let result = with_engine(&engine, arguments, &loaded, requested, settings).await;
     if matches!(result, Err(ServerError::Interrupted)) {
@@ -87,9 +94,9 @@ async fn with_engine(
     };
     let execution = engine.execute(request, None);
     tokio::pin!(execution);
-    loop {
+    let mut document = loop {
         tokio::select! {
-            result = &mut execution => return Ok(result?),
+            result = &mut execution => break result?,
             Ok(()) = tokio::signal::ctrl_c() => {
                 // The first ends the turn, not the program: the document still says what happened.
                 if cancel.is_cancelled() {
@@ -98,7 +105,21 @@ async fn with_engine(
                 cancel.cancel();
             }
         }
+    };
+    if arguments.wait_jobs {
+        tokio::select! {
+            () = engine.drain_jobs(Some(&document.session_id)) => {}
+            Ok(()) = tokio::signal::ctrl_c() => return Err(ServerError::Interrupted),
+        }
+        for entry in &mut document.jobs {
+            let id = entry.value().get("jobId").and_then(Value::as_str).unwrap_or_default();
+            // One that is not kept any more stays as the turn listed it.
+            if let Ok(job) = engine.job(&document.session_id, id) {
+                *entry = Json::of(&job).map_err(|error| ServerError::Internal(error.to_string()))?;
+            }
+        }
     }
+    Ok(document)
 }
 
 /// Publishes the packages and finds or makes the session.

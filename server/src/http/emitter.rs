@@ -37,10 +37,44 @@ struct StreamEvent<'a> {
     session_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_id: Option<&'a str>,
-    request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
     seq: u64,
     timestamp: &'a str,
     payload: &'a Json,
+}
+
+/// Puts an event on its session's stream.
+fn publish(
+    state: &AppState,
+    session_id: &str,
+    kind: &'static str,
+    turn_id: Option<&str>,
+    request_id: Option<&str>,
+    payload: &Json,
+) {
+    let timestamp = state.now();
+    state.bus.publish(session_id, kind, |id, seq| {
+        let event = StreamEvent { id, kind, session_id, turn_id, request_id, seq, timestamp: &timestamp, payload };
+        line(&event).into_owned()
+    });
+}
+
+/// Puts what background jobs tell on the streams of their sessions, until the server stops.
+pub(super) async fn forward_jobs(state: AppState) {
+    let (sender, mut events) = mpsc::unbounded_channel();
+    state.engine.listen_to_jobs(sender);
+    loop {
+        let event: TurnEvent = tokio::select! {
+            received = events.recv() => match received {
+                Some(event) => event,
+                None => return,
+            },
+            () = state.streams.cancelled() => return,
+        };
+        let turn = (!event.turn_id.is_empty()).then_some(event.turn_id.as_str());
+        publish(&state, &event.session_id, event.kind, turn, None, &event.payload);
+    }
 }
 
 /// The client of an action: first it waits for the verdict, then it takes frames.
@@ -139,20 +173,7 @@ impl Emitter {
     }
 
     fn publish(&self, kind: &'static str, turn_id: Option<&str>, payload: &Json) {
-        let timestamp = self.state.now();
-        self.state.bus.publish(&self.session_id, kind, |id, seq| {
-            let event = StreamEvent {
-                id,
-                kind,
-                session_id: &self.session_id,
-                turn_id,
-                request_id: &self.request_id,
-                seq,
-                timestamp: &timestamp,
-                payload,
-            };
-            line(&event).into_owned()
-        });
+        publish(&self.state, &self.session_id, kind, turn_id, Some(&self.request_id), payload);
     }
 
     async fn send(&mut self, kind: &str, turn_id: Option<&str>, payload: &Json) {

@@ -9,6 +9,7 @@ pub mod error;
 mod extract;
 mod flow;
 mod guard;
+mod jobs;
 mod model;
 mod page;
 mod plugins;
@@ -150,6 +151,11 @@ impl Shared {
     }
 }
 
+/// Puts what background jobs tell on the event streams, until the server stops.
+pub async fn forward_jobs(state: AppState) {
+    emitter::forward_jobs(state).await;
+}
+
 /// All routes.
 pub fn router(state: AppState) -> Router {
     let api = Router::new()
@@ -175,6 +181,10 @@ pub fn router(state: AppState) -> Router {
         .route("/sessions/{session}/setup/{runtime}/waive", post(flow::waive_setup))
         .route("/sessions/{session}/snapshots", get(flow::snapshots).post(flow::create_snapshot))
         .route("/sessions/{session}/fork", post(flow::fork))
+        .route("/sessions/{session}/runtime-jobs", get(jobs::list))
+        .route("/sessions/{session}/runtime-jobs/{job}", get(jobs::one))
+        .route("/sessions/{session}/runtime-jobs/{job}/cancel", post(jobs::cancel))
+        .route("/sessions/{session}/runtime-jobs/{job}/retry", post(jobs::retry))
         .route("/sessions/{session}/plugin-data", get(sessions::data))
         .route("/sessions/{session}/plugin-data/{plugin}", get(sessions::data_of_plugin))
         .route("/sessions/{session}/plugin-data/{plugin}/{namespace}", get(sessions::data_of_namespace))

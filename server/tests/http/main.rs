@@ -5,6 +5,7 @@
 mod actions;
 mod bad_input;
 mod flow;
+mod jobs;
 mod page;
 mod routes;
 mod streams;

@@ -11,7 +11,7 @@ fn stream(query: &str) -> Request<Body> {
     request("GET", &format!("/api/events/stream?{query}"), Body::empty())
 }
 
-async fn connected(host: &Host, query: &str) -> (Stream, String) {
+pub(crate) async fn connected(host: &Host, query: &str) -> (Stream, String) {
     let mut stream = host.open(stream(query)).await;
     let hello = stream.event().await.unwrap();
     assert_eq!((hello.name.as_str(), &hello.id), ("system.connected", &None));
@@ -19,7 +19,7 @@ async fn connected(host: &Host, query: &str) -> (Stream, String) {
     (stream, cursor)
 }
 
-async fn through(stream: &mut Stream, name: &str) -> Vec<Event> {
+pub(crate) async fn through(stream: &mut Stream, name: &str) -> Vec<Event> {
     let mut events = Vec::new();
     loop {
         let event = stream.event().await.unwrap();

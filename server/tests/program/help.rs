@@ -16,6 +16,7 @@ fn help_of_every_command() {
         "data",
         "trace",
         "replay",
+        "jobs",
         "man",
         "completions",
         "version",

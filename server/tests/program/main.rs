@@ -7,6 +7,7 @@ mod cases;
 mod documents;
 mod help;
 mod interrupts;
+mod jobs;
 mod serving;
 mod support;
 mod traces;
