@@ -123,7 +123,7 @@ fn compile(c: &mut Criterion) {
 fn plan(c: &mut Criterion) {
     let mut group = c.benchmark_group("plan");
     group.sample_size(20).measurement_time(Duration::from_secs(3));
-    for count in [20, 200] {
+    for count in [20, 200, 2000] {
         let (_root, dirs) = folders(count);
         let packages = compiled(&dirs);
         let linked = link(&packages).unwrap();

@@ -10,7 +10,7 @@ use std::{
 
 use covel_abi::{Generation, ToolInfo};
 use covel_graph::{
-    PluginId, RuntimeIx,
+    EffectTable, EffectsPolicy, PluginId, RuntimeIx,
     archive::PlanHandle,
     fragment::{Fragment, RuntimeDecl, Visibility},
     layer::LayerCache,
@@ -166,6 +166,17 @@ impl ActivePlan {
             contract_owner,
             by_id,
         }
+    }
+
+    /// Splits every layer so that no two runtimes that touch the same thing run at once. To be called before the
+    /// plan is used.
+    #[must_use]
+    pub(crate) fn under(mut self, policy: EffectsPolicy) -> Self {
+        if policy == EffectsPolicy::Strict {
+            let effects = EffectTable::of(&self.plan, self.packages.iter().map(|package| package.fragment()));
+            self.layers = Arc::new(LayerCache::strict(effects));
+        }
+        self
     }
 
     /// Index of a runtime by id.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use covel_abi::{JsHost, JsOptions};
-use covel_graph::world::World;
+use covel_graph::{EffectsPolicy, world::World};
 use covel_model::SharedGateway;
 use covel_store::{Store, StoreOptions};
 use parking_lot::{Mutex, RwLock};
@@ -43,6 +43,8 @@ pub struct EngineOptions {
     pub js_workers: usize,
     /// Longest initialisation of a package's entry. LIF-4
     pub entry_limit: Duration,
+    /// What is done about runtimes of one layer that touch the same thing.
+    pub effects: EffectsPolicy,
     /// Wait for the disk at each commit. Without it a crash of the system may lose or harm the data: for tests and
     /// benches.
     pub durable: bool,
@@ -60,6 +62,7 @@ impl EngineOptions {
             random_seed: None,
             js_workers: 2,
             entry_limit: covel_abi::limits::ENTRY_LIMIT,
+            effects: EffectsPolicy::default(),
             durable: true,
             job_workers: DEFAULT_JOB_WORKERS,
         }
@@ -76,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) gateway: SharedGateway,
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) random_seed: Option<String>,
+    pub(crate) effects: EffectsPolicy,
     pub(crate) packages: RwLock<BTreeMap<String, Arc<LoadedPackage>>>,
     /// Raised with every publication, while `packages` is locked for writing.
     pub(crate) registry: AtomicU64,
@@ -132,6 +136,7 @@ impl Engine {
             gateway: options.gateway,
             ambient: options.ambient,
             random_seed: options.random_seed,
+            effects: options.effects,
             packages: RwLock::default(),
             registry: AtomicU64::new(0),
             activations: ActivationCache::default(),

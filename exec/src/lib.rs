@@ -41,6 +41,7 @@ pub mod select;
 mod session;
 mod sessions;
 mod setup;
+mod shelf;
 mod snapshot;
 mod suspend;
 mod tape;
@@ -75,6 +76,8 @@ pub use session::{
     Interrupted, MessageRecord, OpenSuspension, Phase, SessionRecord, SessionStatus, SetupState, TriggerRecord,
 };
 pub use sessions::NewSession;
+pub use shelf::{COMPILED_NAMES, PackageShelf};
 pub use snapshot::{ForkFrom, Forked, SnapshotKind, SnapshotRecord};
 pub use suspend::SuspensionRecord;
 pub use turn::{ExecutionKind, ExecutionOptions, ExecutionRequest};
+pub use turn::{ExecutionKind, ExecutionRequest};

@@ -127,24 +127,39 @@ fn state_of(loaded: &LoadedPackage) -> PackageState {
 async fn archive(inner: &Inner, package: &Package) -> Result<(), ExecError> {
     let fragment = encode_fragment(&package.fragment)
         .map_err(|error| ExecError::Package { plugin: package.id().to_owned(), message: error.to_string() })?;
-    let known = inner.store.read(|reader| reader.get_fragment(&package.digest).map(|found| found.is_some()))?;
-    if known {
-        return Ok(());
-    }
-    let digest = package.digest.clone();
     let files: Vec<(String, Arc<[u8]>)> = package
         .fragment
         .files
         .iter()
         .filter_map(|file| Some((file.digest.clone(), Arc::clone(package.files.get(&file.path)?))))
         .collect();
+    // What lies under a digest counts only if it is what belongs there: a damaged archive, or one of another version
+    // of the compiler, is written anew.
+    let (files, fragment) = inner.store.read(|reader| {
+        let mut missing = Vec::new();
+        for (digest, bytes) in files {
+            if reader.get_blob(&digest)? != Some(&*bytes) {
+                missing.push((digest, bytes));
+            }
+        }
+        let kept = reader.get_fragment(&package.digest)? == Some(&*fragment);
+        Ok::<_, covel_store::StoreError>((missing, (!kept).then_some(fragment)))
+    })?;
+    if files.is_empty() && fragment.is_none() {
+        return Ok(());
+    }
+    let digest = package.digest.clone();
     inner
         .store
         .transact(move |tx| {
             for (digest, bytes) in &files {
+                tx.delete_blob(digest)?;
                 tx.put_blob(digest, bytes)?;
             }
-            tx.put_fragment(&digest, &fragment)?;
+            if let Some(fragment) = &fragment {
+                tx.delete_fragment(&digest)?;
+                tx.put_fragment(&digest, fragment)?;
+            }
             Ok::<_, covel_store::StoreError>(())
         })
         .await
@@ -226,36 +241,6 @@ impl Inner {
     }
 }
 
-/// Does a player's value fit a setting? PKG-3
-///
-/// # Errors
-/// What would be accepted.
-pub(crate) fn check_setting(fragment: &Fragment, key: &str, value: &serde_json::Value) -> Result<(), String> {
-    let Some(setting) = fragment.settings.iter().find(|setting| setting.key == key) else {
-        let known: Vec<&str> = fragment.settings.iter().map(|setting| setting.key.as_str()).collect();
-        return Err(format!("there is no such setting; there are: {}", known.join(", ")));
-    };
-    if value.is_null() {
-        return Ok(());
-    }
-    match setting.kind.as_str() {
-        "number" | "integer" | "slider" => {
-            let number = value.as_f64().ok_or("a number is accepted")?;
-            if setting.kind == "integer" && number.fract() != 0.0 {
-                return Err("a whole number is accepted".into());
-            }
-            if setting.min.is_some_and(|min| number < min) || setting.max.is_some_and(|max| number > max) {
-                let bound = |bound: Option<f64>| bound.map_or_else(|| "any".to_owned(), |bound| bound.to_string());
-                return Err(format!("{} to {} is accepted", bound(setting.min), bound(setting.max)));
-            }
-        }
-        "toggle" if !value.is_boolean() => return Err("true or false is accepted".into()),
-        "text" | "textarea" | "slot" if !value.is_string() => return Err("text is accepted".into()),
-        _ => {}
-    }
-    Ok(())
-}
-
 /// Settings of a package for a session: defaults, then the world's, then the player's. PKG-3
 pub(crate) fn resolve_settings(
     package: &LoadedPackage,
@@ -266,7 +251,9 @@ pub(crate) fn resolve_settings(
     let mut settings = package.setting_defaults.clone();
     let known = |key: &str| fragment.settings.iter().any(|setting| setting.key == key);
     let from_world = world.and_then(|world| world.plugin_settings.get(fragment.plugin_id.as_str()));
-    for (key, value) in from_world.into_iter().flatten().filter(|(key, _)| known(key)) {
+    // A world's value that does not fit is left out, as publishing and `covel validate` say.
+    let fits = |key: &str, value: &covel_graph::Json| covel_graph::check_setting(fragment, key, value.value()).is_ok();
+    for (key, value) in from_world.into_iter().flatten().filter(|(key, value)| fits(key, value)) {
         settings.insert(key.clone(), value.value().clone());
     }
     for (key, value) in player.into_iter().flatten().filter(|(key, _)| known(key)) {

@@ -20,7 +20,6 @@ use crate::{
     engine::{Engine, Inner, SessionLock},
     error::ExecError,
     limits::{MAX_LOCALE_BYTES, MAX_SESSION_ID_BYTES},
-    packages::check_setting,
     select::pending_setup,
     session::{Phase, SessionRecord, SessionStatus},
     world::{DIMENSIONS_CONTRACT, start::WorldStart},
@@ -85,7 +84,7 @@ impl Engine {
             let package = inner.packages.read().get(plugin).cloned();
             let package = package.ok_or_else(|| ExecError::PluginNotFound(plugin.clone()))?;
             for (key, value) in values {
-                check_setting(package.fragment(), key, value.value())
+                covel_graph::check_setting(package.fragment(), key, value.value())
                     .map_err(|message| ExecError::Invalid { field: format!("settings.{plugin}.{key}"), message })?;
             }
         }
@@ -382,7 +381,7 @@ impl Inner {
         }
         let plan = self.open_plan(&loaded).await?;
         let digest = plan.digest().as_str().to_owned();
-        let active = Arc::new(ActivePlan::new(plan, digest, loaded));
+        let active = Arc::new(ActivePlan::new(plan, digest, loaded).under(self.effects));
         let mut plans = self.plans.lock();
         if plans.len() >= MAX_PLANS {
             plans.clear();
@@ -393,6 +392,8 @@ impl Inner {
 
     async fn open_plan(&self, loaded: &[Arc<LoadedPackage>]) -> Result<PlanHandle, ExecError> {
         let mut hasher = blake3::Hasher::new();
+        // Another version of the compiler may link the same packages otherwise.
+        hasher.update(covel_graph::compiler_id().as_bytes());
         for loaded in loaded {
             hasher.update(loaded.package.digest.as_bytes());
         }
@@ -406,11 +407,14 @@ impl Inner {
         let mut unusable = None;
         if let Some((bytes, digest)) = stored {
             match PlanHandle::open(bytes, &digest) {
-                Ok(plan) => return Ok(plan),
+                Ok(plan) if links(&plan, loaded) => return Ok(plan),
+                Ok(_) => tracing::warn!("the plan {digest} is kept under the name of another; it is linked again"),
                 // A damaged or foreign archive is rebuilt, never trusted.
-                Err(error) => tracing::warn!("the stored plan {digest} is rebuilt: {error}"),
+                Err(error) => {
+                    tracing::warn!("the stored plan {digest} is rebuilt: {error}");
+                    unusable = Some(digest);
+                }
             }
-            unusable = Some(digest);
         }
         let packages: Vec<Arc<Package>> = loaded.iter().map(|loaded| Arc::clone(&loaded.package)).collect();
         let linked = link(&packages).map_err(|error| ExecError::Internal(error.to_string()))?;
@@ -429,4 +433,12 @@ impl Inner {
             .map_err(|error| ExecError::Store(error.flatten()))?;
         Ok(plan)
     }
+}
+
+/// Is this a plan of exactly these package versions?
+fn links(plan: &PlanHandle, loaded: &[Arc<LoadedPackage>]) -> bool {
+    plan.plugins.len() == loaded.len()
+        && plan.plugins.iter().zip(loaded).all(|(plugin, loaded)| {
+            plugin.id.as_str() == loaded.id() && plugin.fragment.as_str() == loaded.package.digest
+        })
 }

@@ -246,7 +246,10 @@ fn check_indexes(plan: &ArchivedPlan) -> Result<(), &'static str> {
         return Err("edge starts");
     }
     for edge in plan.edges.iter() {
-        if !none_or(edge.runtime.to_native(), runtimes) || !none_or(edge.contract.to_native(), plan.contracts.len()) {
+        if !none_or(edge.runtime.to_native(), runtimes)
+            || !none_or(edge.contract.to_native(), plan.contracts.len())
+            || !within(edge.file.to_native(), plan.files.len())
+        {
             return Err("edge row");
         }
     }

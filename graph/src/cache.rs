@@ -2,7 +2,8 @@
 //!
 //! A folder is looked at, not read: paths, lengths, modification times (and on Unix inode and change time) make its
 //! fingerprint. The same fingerprint means the same package, unless a file was modified so recently that a second
-//! write could have kept its times; then, and whenever the fingerprint differs, the content decides.
+//! write could have kept its times; then, and whenever the fingerprint differs, the content decides. A folder seen
+//! for the first time is looked up on a [`Shelf`] of packages compiled in earlier runs, when there is one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +18,9 @@ use rayon::prelude::*;
 use crate::{
     files::{Reader, skipped},
     limits::{MAX_FOLDER_DEPTH, MAX_PACKAGE_FILES},
-    package::{Compiled, Discovery, compile_traced, refuse_duplicates},
+    package::{Compiled, Discovery, compile_read, compile_traced, refuse_duplicates},
     report::Report,
+    shelf::{self, Remembered, Shelf},
 };
 
 /// File times are this coarse on the coarsest file systems in use (FAT: two seconds).
@@ -37,8 +39,30 @@ pub struct CacheUse {
     pub unchanged: usize,
     /// Read again and found to have the same content.
     pub verified: usize,
+    /// Taken from the shelf: read, not parsed.
+    pub reopened: usize,
     /// Compiled.
     pub compiled: usize,
+}
+
+impl std::ops::AddAssign for CacheUse {
+    fn add_assign(&mut self, other: Self) {
+        self.unchanged += other.unchanged;
+        self.verified += other.verified;
+        self.reopened += other.reopened;
+        self.compiled += other.compiled;
+    }
+}
+
+/// What publishing folders came to.
+#[derive(Debug, Default)]
+pub struct Publication {
+    /// Every folder's result, in input order.
+    pub compiled: Vec<Compiled>,
+    /// What had to be done for it.
+    pub used: CacheUse,
+    /// Records of the packages compiled now, to be kept with their fragments.
+    pub remember: Vec<Remembered>,
 }
 
 #[derive(Clone, Debug)]
@@ -47,6 +71,8 @@ struct Kept {
     /// Files outside the walked ones that compiling asked for, there or not.
     extra: BTreeSet<String>,
     compiled: Compiled,
+    /// The folder's own name, which a manifest may have to match.
+    folder: Option<String>,
 }
 
 /// A folder as it looks from outside.
@@ -60,62 +86,96 @@ struct Fingerprint {
 enum Outcome {
     Unchanged(Kept),
     Verified(Kept),
+    Reopened(Kept),
     Compiled(Kept),
 }
 
 impl PackageCache {
     /// As [`crate::compile_all`], compiling only what changed since the last call.
     pub fn compile_all(&self, dirs: &[PathBuf], discovery: Discovery) -> (Vec<Compiled>, CacheUse) {
-        let known = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let published = self.publish(dirs, discovery, None);
+        (published.compiled, published.used)
+    }
+
+    /// Compiles only what changed since the last call and is not on the shelf.
+    pub fn publish(&self, dirs: &[PathBuf], discovery: Discovery, shelf: Option<&dyn Shelf>) -> Publication {
+        let mut known = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let trusted = discovery == Discovery::Builtin;
+        // A folder named twice is looked at twice; the second time it is not known.
+        let known_here: Vec<Option<Kept>> = dirs.iter().map(|dir| known.remove(&(dir.clone(), trusted))).collect();
         let outcomes: Vec<Outcome> =
-            dirs.par_iter().map(|dir| refresh(dir, discovery, known.get(&(dir.clone(), trusted)))).collect();
-        let mut used = CacheUse::default();
-        let mut all = Vec::with_capacity(outcomes.len());
+            dirs.par_iter().zip(known_here).map(|(dir, before)| refresh(dir, discovery, before, shelf)).collect();
+        let mut published = Publication::default();
         // What other calls keep under the other discovery stays.
-        let mut next: BTreeMap<(PathBuf, bool), Kept> =
-            known.into_iter().filter(|((_, other), _)| *other != trusted).collect();
+        known.retain(|(_, other), _| *other != trusted);
         for (dir, outcome) in dirs.iter().zip(outcomes) {
+            let used = &mut published.used;
             let (count, kept) = match outcome {
                 Outcome::Unchanged(kept) => (&mut used.unchanged, kept),
                 Outcome::Verified(kept) => (&mut used.verified, kept),
-                Outcome::Compiled(kept) => (&mut used.compiled, kept),
+                Outcome::Reopened(kept) => (&mut used.reopened, kept),
+                Outcome::Compiled(kept) => {
+                    published.remember.extend(shelf::remember(&kept.compiled, kept.folder.as_deref(), &kept.extra));
+                    (&mut used.compiled, kept)
+                }
             };
             *count += 1;
-            all.push(kept.compiled.clone());
-            next.insert((dir.clone(), trusted), kept);
+            published.compiled.push(kept.compiled.clone());
+            known.insert((dir.clone(), trusted), kept);
         }
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = next;
-        refuse_duplicates(&mut all);
-        (all, used)
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        refuse_duplicates(&mut published.compiled);
+        published
     }
 }
 
-fn refresh(dir: &Path, discovery: Discovery, known: Option<&Kept>) -> Outcome {
+fn refresh(dir: &Path, discovery: Discovery, known: Option<Kept>, shelf: Option<&dyn Shelf>) -> Outcome {
     let nothing = BTreeSet::new();
+    let extra_before = known.as_ref().map_or(&nothing, |kept| &kept.extra);
     // Looked at before it is read: a write in between shows as a difference next time.
-    let seen = fingerprint(dir, known.map_or(&nothing, |kept| &kept.extra)).ok();
-    if let (Some(kept), Some(seen)) = (known, &seen)
-        && !seen.fresh
-        && kept.fingerprint.as_ref().is_some_and(|before| before.hash == seen.hash)
-    {
-        let mut kept = kept.clone();
-        kept.fingerprint = Some(seen.clone());
-        return Outcome::Unchanged(kept);
+    let seen = fingerprint(dir, extra_before).ok();
+    let same = |kept: &Kept| {
+        let both = kept.fingerprint.as_ref().zip(seen.as_ref());
+        both.is_some_and(|(before, now)| !now.fresh && before.hash == now.hash)
+    };
+    let of_known = known.as_ref().map(|kept| kept.extra.clone());
+    match known {
+        Some(kept) if same(&kept) => return Outcome::Unchanged(Kept { fingerprint: seen, ..kept }),
+        Some(kept) => {
+            let digest = kept.compiled.package.as_ref().map(|package| package.digest.as_str());
+            if digest.is_some() && content(dir, &kept.extra).as_deref() == digest {
+                return Outcome::Verified(Kept { fingerprint: seen, ..kept });
+            }
+        }
+        None => {}
     }
-    if let Some(kept) = known
-        && let Some(package) = &kept.compiled.package
-        && content(dir, &kept.extra).as_deref() == Some(package.digest.as_str())
-    {
-        let mut kept = kept.clone();
-        kept.fingerprint = seen;
-        return Outcome::Verified(kept);
-    }
-    let (compiled, extra) = compile_traced(dir, discovery);
     // A fingerprint counts when it was taken before reading and of all that was read. A package with errors has none:
     // what else it would have looked for is not known, so it is compiled each time.
-    let complete = known.map_or(extra.is_empty(), |kept| kept.extra == extra) && compiled.package.is_some();
-    Outcome::Compiled(Kept { fingerprint: seen.filter(|_| complete), extra, compiled })
+    let keep = |(compiled, extra): (Compiled, BTreeSet<String>)| {
+        let complete = of_known.as_ref().map_or(extra.is_empty(), |before| *before == extra);
+        let fingerprint = seen.filter(|_| complete && compiled.package.is_some());
+        Kept { fingerprint, extra, compiled, folder: folder_name(dir) }
+    };
+    let Some(shelf) = shelf else { return Outcome::Compiled(keep(compile_traced(dir, discovery))) };
+    let mut report = Report::default();
+    let Ok(mut reader) = Reader::folder(dir, &mut report) else {
+        return Outcome::Compiled(keep(compile_traced(dir, discovery)));
+    };
+    if !report.is_empty() {
+        return Outcome::Compiled(keep(compile_read(dir, reader, discovery, report)));
+    }
+    let name = reader.folder_name();
+    match shelf::take(shelf, name.as_deref(), &mut reader) {
+        Some(taken) => Outcome::Reopened(keep(shelf::compiled(dir, reader, discovery, taken))),
+        // What was read of a record that did not fit is no part of the package.
+        None if reader.extra().is_empty() => Outcome::Compiled(keep(compile_read(dir, reader, discovery, report))),
+        None => Outcome::Compiled(keep(compile_traced(dir, discovery))),
+    }
+}
+
+fn folder_name(dir: &Path) -> Option<String> {
+    let real = fs::canonicalize(dir).ok()?;
+    real.file_name().and_then(|name| name.to_str()).map(str::to_owned)
 }
 
 /// Digest of a package's files as they are now, when they can be read without a finding.
@@ -131,10 +191,9 @@ fn content(dir: &Path, extra: &BTreeSet<String>) -> Option<String> {
 /// Looks at the files a package is made of.
 fn fingerprint(dir: &Path, extra: &BTreeSet<String>) -> io::Result<Fingerprint> {
     let mut look = Look { hasher: blake3::Hasher::new(), newest: SystemTime::UNIX_EPOCH, files: 0 };
-    let root = fs::canonicalize(dir)?;
-    look.walk(&root, "", 0)?;
+    look.walk(dir, &mut String::new(), 0)?;
     for path in extra {
-        match fs::metadata(root.join(path)) {
+        match fs::metadata(dir.join(path)) {
             Ok(found) => look.file(path, &found)?,
             Err(_) => look.name(path, b'-'),
         }
@@ -154,36 +213,46 @@ struct Look {
 }
 
 impl Look {
-    fn walk(&mut self, dir: &Path, prefix: &str, depth: usize) -> io::Result<()> {
-        let mut names = Vec::new();
+    /// One listing a folder and one look a file: what an entry is, the listing says on most file systems.
+    fn walk(&mut self, dir: &Path, prefix: &mut String, depth: usize) -> io::Result<()> {
+        let mut entries = Vec::new();
         for entry in fs::read_dir(dir)? {
-            names.push(entry?.file_name());
+            let entry = entry?;
             self.files += 1;
             if depth > MAX_FOLDER_DEPTH || self.files > MAX_PACKAGE_FILES * 2 {
                 return Err(io::Error::other("beyond the limits of a package"));
             }
+            let name = entry.file_name();
+            if !skipped(&name.to_string_lossy()) {
+                entries.push((name, entry));
+            }
         }
-        names.sort();
-        for name in names {
-            let text = name.to_string_lossy();
-            if skipped(&text) {
-                continue;
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let start = prefix.len();
+        for (name, entry) in entries {
+            prefix.push_str(&name.to_string_lossy());
+            let mut is_dir = entry.file_type()?.is_dir();
+            if !is_dir {
+                // Of a link itself first. Links are followed, as reading does; whether one leads out is read at the
+                // first compile, and a link set anew has another inode or other times.
+                let own = entry.metadata()?;
+                let found = if own.is_symlink() {
+                    self.file(prefix, &own)?;
+                    fs::metadata(entry.path())?
+                } else {
+                    own
+                };
+                is_dir = found.is_dir();
+                if !is_dir {
+                    self.file(prefix, &found)?;
+                }
             }
-            let path = dir.join(&name);
-            let relative = format!("{prefix}{text}");
-            // Links are followed, as reading does; whether one leads out is read at the first compile, and a link
-            // set anew has another inode or other times.
-            let link = fs::symlink_metadata(&path)?;
-            if link.is_symlink() {
-                self.file(&relative, &link)?;
+            if is_dir {
+                self.name(prefix, b'd');
+                prefix.push('/');
+                self.walk(&entry.path(), prefix, depth + 1)?;
             }
-            let found = fs::metadata(&path)?;
-            if found.is_dir() {
-                self.name(&relative, b'd');
-                self.walk(&path, &format!("{relative}/"), depth + 1)?;
-            } else {
-                self.file(&relative, &found)?;
-            }
+            prefix.truncate(start);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     archive::PlanHandle,
     diagnostic::Diagnostic,
+    hazard::{EffectTable, EffectsPolicy},
     layer::layer,
     plan::{ArchivedEdgeKind, ArchivedEdgeRow, NONE, RuntimeIx, Stage, UNSTAGED},
 };
@@ -21,6 +22,9 @@ use crate::{
 pub struct PlanDocument {
     /// Digest that names the plan.
     pub digest: String,
+    /// What is done about runtimes that touch the same thing; layers are as this policy runs them.
+    #[serde(default, skip_serializing_if = "EffectsPolicy::is_warn")]
+    pub effects: EffectsPolicy,
     /// The five stages in order.
     pub stages: Vec<StageView>,
     /// Every edge, by waiter and line.
@@ -86,6 +90,15 @@ pub fn edge_kind_word(kind: &ArchivedEdgeKind) -> &'static str {
 impl PlanDocument {
     /// Describes a plan.
     pub fn of(plan: &PlanHandle, diagnostics: &[Diagnostic]) -> PlanDocument {
+        Self::with(plan, diagnostics, None)
+    }
+
+    /// Describes a plan as policy `strict` runs it: no two runtimes that touch the same thing in one layer.
+    pub fn strict(plan: &PlanHandle, diagnostics: &[Diagnostic], effects: &EffectTable) -> PlanDocument {
+        Self::with(plan, diagnostics, Some(effects))
+    }
+
+    fn with(plan: &PlanHandle, diagnostics: &[Diagnostic], effects: Option<&EffectTable>) -> PlanDocument {
         let id = |ix: RuntimeIx| plan.runtime(ix).id.as_str().to_owned();
         let nothing = FixedBitSet::with_capacity(plan.runtime_count());
         let stages = Stage::ALL
@@ -96,7 +109,10 @@ impl PlanDocument {
                     // Auto and scheduled; event and manual runtimes with a stage wait to be called.
                     plan.runtimes[*ix].trigger <= 1
                 }));
-                let layering = layer(plan, &due, &nothing);
+                let mut layering = layer(plan, &due, &nothing);
+                if let Some(effects) = effects {
+                    layering = layering.serialized(plan, effects);
+                }
                 StageView {
                     stage: stage.as_str().to_owned(),
                     layers: layering.layers.iter().map(|layer| layer.iter().map(|ix| id(*ix)).collect()).collect(),
@@ -114,7 +130,7 @@ impl PlanDocument {
                         to: id(waiter),
                         kind: edge_kind_word(&edge.kind).to_owned(),
                         contract: (contract != NONE).then(|| plan.contracts[contract as usize].as_str().to_owned()),
-                        file: edge.file.as_str().to_owned(),
+                        file: plan.file_of(edge).to_owned(),
                         line: edge.line.to_native(),
                     });
                 }
@@ -130,6 +146,7 @@ impl PlanDocument {
             .collect();
         PlanDocument {
             digest: plan.digest().as_str().to_owned(),
+            effects: if effects.is_some() { EffectsPolicy::Strict } else { EffectsPolicy::Warn },
             stages,
             edges,
             subscriptions,
@@ -140,6 +157,9 @@ impl PlanDocument {
     /// Plain text, one fact a line.
     pub fn to_text(&self) -> String {
         let mut out = format!("plan {}\n", self.digest);
+        if !self.effects.is_warn() {
+            out.push_str("effects strict: runtimes that touch the same thing run one after another, by id\n");
+        }
         for stage in self.stages.iter().filter(|stage| !stage.layers.is_empty() || !stage.cyclic.is_empty()) {
             let _ = writeln!(out, "\n{}", stage.stage);
             for (depth, layer) in stage.layers.iter().enumerate() {
@@ -379,5 +399,5 @@ fn sentence(plan: &PlanHandle, edge: &ArchivedEdgeRow) -> String {
     let gate = if edge.required { "; without its success this one is skipped" } else { "" };
     let scope = if edge.session_scope { " of the session's setup" } else { "" };
     let word = edge_kind_word(&edge.kind);
-    format!("{word}: {what}{scope}{gate} ({}:{})", edge.file.as_str(), edge.line.to_native())
+    format!("{word}: {what}{scope}{gate} ({}:{})", plan.file_of(edge), edge.line.to_native())
 }

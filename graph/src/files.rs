@@ -59,17 +59,21 @@ impl PackageFiles {
 
     /// Every file with its digest, and the digest of them all (64 hex digits).
     pub(crate) fn digests(&self) -> (Vec<FileEntry>, String) {
-        let mut whole = blake3::Hasher::new();
-        let entries = self
-            .iter()
-            .map(|(path, bytes)| {
-                let digest = blake3::hash(bytes);
-                whole.update(&(path.len() as u64).to_le_bytes()).update(path.as_bytes()).update(digest.as_bytes());
-                FileEntry { path: path.to_owned(), digest: digest.to_hex().to_string(), bytes: bytes.len() as u64 }
-            })
-            .collect();
-        (entries, whole.finalize().to_hex().to_string())
+        digests(&self.0)
     }
+}
+
+fn digests(files: &BTreeMap<String, Arc<[u8]>>) -> (Vec<FileEntry>, String) {
+    let mut whole = blake3::Hasher::new();
+    let entries = files
+        .iter()
+        .map(|(path, bytes)| {
+            let digest = blake3::hash(bytes);
+            whole.update(&(path.len() as u64).to_le_bytes()).update(path.as_bytes()).update(digest.as_bytes());
+            FileEntry { path: path.clone(), digest: digest.to_hex().to_string(), bytes: bytes.len() as u64 }
+        })
+        .collect();
+    (entries, whole.finalize().to_hex().to_string())
 }
 
 impl std::fmt::Debug for PackageFiles {
@@ -123,6 +127,16 @@ impl Reader {
 
     pub(crate) fn root(&self) -> Option<&Path> {
         self.root.as_deref()
+    }
+
+    /// As [`PackageFiles::digests`], of what is read so far.
+    pub(crate) fn digests(&self) -> (Vec<FileEntry>, String) {
+        digests(&self.files)
+    }
+
+    /// The name of the folder, when there is one.
+    pub(crate) fn folder_name(&self) -> Option<String> {
+        self.root().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned)
     }
 
     pub(crate) fn finish(self) -> PackageFiles {

@@ -18,6 +18,24 @@ use crate::{
 /// Touches everything, as far as anyone knows.
 const UNKNOWN: &str = "unknown:*";
 
+/// What is done about runtimes of one layer that touch the same thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffectsPolicy {
+    /// They run at once; linking warns of each pair.
+    #[default]
+    Warn,
+    /// They run one after another, by id.
+    Strict,
+}
+
+impl EffectsPolicy {
+    /// Is it the policy that only warns?
+    pub fn is_warn(&self) -> bool {
+        *self == EffectsPolicy::Warn
+    }
+}
+
 /// What one runtime touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -12,7 +12,10 @@ use std::{
 
 use fixedbitset::FixedBitSet;
 
-use crate::plan::{ArchivedPlan, RuntimeIx};
+use crate::{
+    hazard::{EffectTable, serialize_layer},
+    plan::{ArchivedPlan, RuntimeIx},
+};
 
 /// The layers of one triggered set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +24,15 @@ pub struct Layering {
     pub layers: Vec<Vec<RuntimeIx>>,
     /// Members of cycles and everything that waits for them, by id. They cannot run.
     pub cyclic: Vec<RuntimeIx>,
+}
+
+impl Layering {
+    /// The same with every layer split so that no two runtimes that touch the same thing run at once. Policy `strict`.
+    #[must_use]
+    pub fn serialized(self, plan: &ArchivedPlan, effects: &EffectTable) -> Layering {
+        let layers = self.layers.iter().flat_map(|layer| serialize_layer(plan, effects, layer)).collect();
+        Layering { layers, cyclic: self.cyclic }
+    }
 }
 
 /// Layers `members` (triggered together: one stage, or one event layer).
@@ -43,7 +55,7 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
     let mut waits = vec![0u32; count];
     let mut choices = vec![FREE; choice_waiter.len()];
     let mut total = 0;
-    for provider in members.ones().take_while(|ix| *ix < count) {
+    for provider in in_plan(members, count) {
         total += 1;
         for waiter in &hard[row(hard_starts, provider)] {
             // Non-members are counted too and never looked at.
@@ -59,32 +71,13 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
         }
     }
 
-    let one_stage = {
-        let stage = |ix: usize| plan.runtimes[ix].stage;
-        match (members.minimum(), members.ones().take_while(|ix| *ix < count).last()) {
-            (Some(first), Some(last)) => stage(first) == stage(last),
-            _ => true,
-        }
-    };
-    // Inside a stage rows are sorted by id, so the index is the rank.
-    let sort = |layer: &mut Vec<RuntimeIx>| {
-        if one_stage {
-            layer.sort_unstable();
-        } else {
-            layer.sort_unstable_by_key(|ix| order.id_rank[ix.index()].to_native());
-        }
-    };
-
+    let mut sorter = ById::new(plan, members);
     let mut layers = Vec::new();
     let mut placed = 0;
-    let mut current: Vec<RuntimeIx> = members
-        .ones()
-        .take_while(|ix| *ix < count)
-        .filter(|ix| waits[*ix] == 0)
-        .map(|ix| RuntimeIx(ix as u32))
-        .collect();
+    let mut current = Vec::with_capacity(total);
+    current.extend(in_plan(members, count).filter(|ix| waits[*ix] == 0).map(|ix| RuntimeIx(ix as u32)));
     while !current.is_empty() {
-        sort(&mut current);
+        sorter.sort(&mut current);
         placed += current.len();
         let mut next = Vec::new();
         let mut release = |waiter: u32| {
@@ -111,12 +104,55 @@ pub fn layer(plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet
 
     let mut cyclic = Vec::new();
     if placed < total {
-        cyclic.extend(
-            members.ones().take_while(|ix| *ix < count).filter(|ix| waits[*ix] > 0).map(|ix| RuntimeIx(ix as u32)),
-        );
-        sort(&mut cyclic);
+        cyclic.extend(in_plan(members, count).filter(|ix| waits[*ix] > 0).map(|ix| RuntimeIx(ix as u32)));
+        sorter.sort(&mut cyclic);
     }
     Layering { layers, cyclic }
+}
+
+/// Members that are runtimes of the plan.
+fn in_plan(members: &FixedBitSet, count: usize) -> impl Iterator<Item = usize> + '_ {
+    members.ones().take_while(move |ix| *ix < count)
+}
+
+/// Brings runtimes into the order of their ids.
+struct ById<'a> {
+    plan: &'a ArchivedPlan,
+    /// Inside a stage rows are sorted by id, so the index is the rank.
+    one_stage: bool,
+    /// Ranks of the runtimes at hand; empty between uses.
+    ranks: FixedBitSet,
+}
+
+impl<'a> ById<'a> {
+    fn new(plan: &'a ArchivedPlan, members: &FixedBitSet) -> Self {
+        let last = members.maximum().map(|last| last.min(plan.runtimes.len().saturating_sub(1)));
+        let one_stage = match (members.minimum(), last) {
+            (Some(first), Some(last)) if first < last => plan.runtimes[first].stage == plan.runtimes[last].stage,
+            _ => true,
+        };
+        Self { plan, one_stage, ranks: FixedBitSet::new() }
+    }
+
+    fn sort(&mut self, layer: &mut [RuntimeIx]) {
+        // The ranks of a plan are a few words: with more than a few runtimes, setting and reading bits is faster
+        // than comparing.
+        let count = self.plan.runtimes.len();
+        if self.one_stage {
+            layer.sort_unstable();
+        } else if layer.len() * 16 < count / 64 || layer.len() < 8 {
+            layer.sort_unstable_by_key(|ix| self.plan.order.id_rank[ix.index()].to_native());
+        } else {
+            self.ranks.grow(count);
+            for ix in layer.iter() {
+                self.ranks.insert(self.plan.order.id_rank[ix.index()].to_native() as usize);
+            }
+            for (slot, rank) in layer.iter_mut().zip(self.ranks.ones()) {
+                *slot = RuntimeIx(self.plan.order.by_id[rank].to_native());
+            }
+            self.ranks.clear();
+        }
+    }
 }
 
 /// Most layerings kept by a [`LayerCache`] by default.
@@ -126,6 +162,8 @@ pub const DEFAULT_LAYER_CACHE: usize = 256;
 #[derive(Debug)]
 pub struct LayerCache {
     capacity: usize,
+    /// Given under policy `strict`: layers are split by these.
+    effects: Option<EffectTable>,
     kept: Mutex<Kept>,
 }
 
@@ -150,17 +188,26 @@ impl Default for LayerCache {
 impl LayerCache {
     /// A cache of at most `capacity` layerings (at least one).
     pub fn new(capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), kept: Mutex::default() }
+        Self { capacity: capacity.max(1), effects: None, kept: Mutex::default() }
     }
 
-    /// As [`layer`], remembered. The plan must be the same at every call.
+    /// A cache whose layers hold no two runtimes that touch the same thing. Policy `strict`.
+    pub fn strict(effects: EffectTable) -> Self {
+        Self { effects: Some(effects), ..Self::default() }
+    }
+
+    /// As [`layer`], split under policy `strict`, and remembered. The plan must be the same at every call.
     pub fn layer(&self, plan: &ArchivedPlan, members: &FixedBitSet, satisfied: &FixedBitSet) -> Arc<Layering> {
         let bits = Arc::new(Bits { members: members.clone(), satisfied: satisfied.clone() });
         if let Some(found) = self.lock().layerings.get(&bits) {
             return found.clone();
         }
         // Computed outside the lock: two threads may do the same work once, none waits for another's.
-        let layering = Arc::new(layer(plan, members, satisfied));
+        let mut layering = layer(plan, members, satisfied);
+        if let Some(effects) = &self.effects {
+            layering = layering.serialized(plan, effects);
+        }
+        let layering = Arc::new(layering);
         let mut kept = self.lock();
         if !kept.layerings.contains_key(&bits) {
             if kept.order.len() >= self.capacity

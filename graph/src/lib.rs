@@ -27,18 +27,20 @@ pub mod package;
 pub mod plan;
 mod report;
 pub mod schema;
+pub mod setting;
+pub mod shelf;
 pub mod world;
 mod yaml;
 
 pub use activation::{Activation, ActivationRequest, AutoAdded, Rejected, Unmet, activate};
 pub use archive::{ArchiveError, FRAGMENT_FORMAT, PlanHandle, decode_fragment, encode_fragment, encode_plan};
-pub use cache::{CacheUse, PackageCache};
+pub use cache::{CacheUse, PackageCache, Publication};
 pub use compat::Compatibility;
 pub use diagnostic::{Diagnostic, Position, Severity};
 pub use diff::DiffDocument;
 pub use explain::{PlanDocument, WhyDocument};
 pub use fragment::Fragment;
-pub use hazard::{EffectTable, Hazard, hazards, serialize_layer};
+pub use hazard::{EffectTable, EffectsPolicy, Hazard, hazards, serialize_layer};
 pub use ids::{ContractId, ExecutionId, PlanDigest, PluginId, RuntimeId, SessionId, Topic, TurnId, WorldId};
 pub use json::Json;
 pub use layer::{LayerCache, Layering, layer};
@@ -50,3 +52,5 @@ pub use package::{
 };
 pub use plan::{ArchivedPlan, Plan, RuntimeIx, Stage};
 pub use schema::{SchemaIssue, SchemaSet, Validator};
+pub use setting::check_setting;
+pub use shelf::{Remembered, Shelf, compiler_id};

@@ -193,10 +193,12 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
         })
         .collect();
 
+    let files: Vec<String> = edge_files(&fragments).into_iter().map(str::to_owned).collect();
     let mut edges = Vec::new();
     let mut edge_starts = vec![0u32];
+    let names = Names { index: &index, contracts: &contracts, files: &files };
     for (_, runtime, ..) in &rows {
-        declared_edges(runtime, &index, &contracts, &mut edges);
+        declared_edges(runtime, &names, &mut edges);
         edge_starts.push(edges.len() as u32);
     }
 
@@ -212,6 +214,7 @@ pub(crate) fn build(packages: &[(&Fragment, &str)]) -> (Plan, Vec<Diagnostic>) {
         stage_starts,
         edge_starts,
         edges,
+        files,
         contracts,
         providers,
         topics,
@@ -293,10 +296,28 @@ fn topic_names<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
     declared.chain(awaited).collect()
 }
 
-fn declared_edges(runtime: &RuntimeDecl, index: &BTreeMap<&str, u32>, contracts: &[String], edges: &mut Vec<EdgeRow>) {
-    let contract_ix =
-        |name: Option<&String>| name.and_then(|name| contracts.binary_search(name).ok()).map_or(NONE, |ix| ix as u32);
-    let runtime_ix = |name: Option<&String>| name.and_then(|name| index.get(name.as_str()).copied()).unwrap_or(NONE);
+/// The files whose lines cause edges.
+fn edge_files<'a>(fragments: &[&'a Fragment]) -> BTreeSet<&'a str> {
+    let runtimes = fragments.iter().flat_map(|fragment| &fragment.runtimes);
+    let origins = runtimes.flat_map(|runtime| {
+        let needs = runtime.needs.iter().chain(&runtime.after).map(|need| &need.origin);
+        needs.chain(runtime.inputs.iter().map(|input| &input.origin))
+    });
+    origins.map(|origin| origin.file.as_str()).collect()
+}
+
+/// Tables in which names become indexes.
+struct Names<'a> {
+    index: &'a BTreeMap<&'a str, u32>,
+    contracts: &'a [String],
+    files: &'a [String],
+}
+
+fn declared_edges(runtime: &RuntimeDecl, names: &Names<'_>, edges: &mut Vec<EdgeRow>) {
+    let place = |table: &[String], name: &String| table.binary_search(name).map_or(NONE, |ix| ix as u32);
+    let contract_ix = |name: Option<&String>| name.map_or(NONE, |name| place(names.contracts, name));
+    let runtime_ix =
+        |name: Option<&String>| name.and_then(|name| names.index.get(name.as_str()).copied()).unwrap_or(NONE);
     let edge = |kind, runtime: Option<&String>, contract: Option<&String>, origin: &Origin| EdgeRow {
         kind,
         runtime: runtime_ix(runtime),
@@ -305,7 +326,7 @@ fn declared_edges(runtime: &RuntimeDecl, index: &BTreeMap<&str, u32>, contracts:
         required: false,
         input: NONE,
         session_scope: false,
-        file: origin.file.clone(),
+        file: place(names.files, &origin.file),
         line: origin.line,
         column: origin.column,
     };
@@ -440,7 +461,7 @@ pub(crate) fn describe(plan: &Plan, cycle: &Cycle, severity: Severity) -> Diagno
     let id = |ix: u32| plan.runtimes[ix as usize].id.as_str();
     let place = |ix: u32| {
         let edge = &plan.edges[ix as usize];
-        format!("{}:{}", edge.file, edge.line)
+        format!("{}:{}", plan.files[edge.file as usize], edge.line)
     };
     let mut path = String::new();
     for step in &cycle.steps {
@@ -461,7 +482,7 @@ pub(crate) fn describe(plan: &Plan, cycle: &Cycle, severity: Severity) -> Diagno
             }
         }),
         plugin_id: plugin.map(|ix| plan.plugins[ix as usize].id.clone()),
-        file: edge.file.clone(),
+        file: plan.files[edge.file as usize].clone(),
         line: edge.line,
         column: edge.column,
         path: None,

@@ -91,10 +91,7 @@ pub fn compile_package(dir: &Path, discovery: Discovery) -> Compiled {
 pub(crate) fn compile_traced(dir: &Path, discovery: Discovery) -> (Compiled, BTreeSet<String>) {
     let mut report = Report::default();
     match Reader::folder(dir, &mut report) {
-        Ok(reader) => {
-            let name = reader.root().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
-            compile(dir, reader, name.as_deref(), discovery, report)
-        }
+        Ok(reader) => compile_read(dir, reader, discovery, report),
         Err(error) => {
             let message = format!("the package folder cannot be read: {error}");
             report.add(Diagnostic::error("folder-unreadable", "", Position::default(), message));
@@ -103,6 +100,17 @@ pub(crate) fn compile_traced(dir: &Path, discovery: Discovery) -> (Compiled, BTr
             (compiled, BTreeSet::new())
         }
     }
+}
+
+/// Compiles a folder that has been read.
+pub(crate) fn compile_read(
+    dir: &Path,
+    reader: Reader,
+    discovery: Discovery,
+    report: Report,
+) -> (Compiled, BTreeSet<String>) {
+    let name = reader.folder_name();
+    compile(dir, reader, name.as_deref(), discovery, report)
 }
 
 /// Compiles files given as (path, text) pairs, for tests and tools. There is no folder, so no folder name to match.

@@ -76,7 +76,7 @@ pub const NONE: u32 = u32::MAX;
 /// Row of [`Plan::stage_starts`] for runtimes without a stage (event and manual ones).
 pub const UNSTAGED: usize = 5;
 /// Version of the archive layout; another version is rebuilt, never read.
-pub const PLAN_FORMAT: u32 = 2;
+pub const PLAN_FORMAT: u32 = 3;
 /// Item of [`Plan::slots`] for an input that has nothing to compare.
 pub const SLOT_UNCHECKED: u32 = 3;
 
@@ -162,8 +162,8 @@ pub struct EdgeRow {
     pub input: u32,
     /// Satisfied by the session's setup record instead of this turn.
     pub session_scope: bool,
-    /// File of the line that caused the edge, package-relative.
-    pub file: String,
+    /// File of the line that caused the edge: index into [`Plan::files`].
+    pub file: u32,
     /// Its line.
     pub line: u32,
     /// Its column.
@@ -194,6 +194,8 @@ pub struct Plan {
     pub edge_starts: Vec<u32>,
     /// All edges by waiting runtime.
     pub edges: Vec<EdgeRow>,
+    /// Package-relative manifest files that edges come from, sorted.
+    pub files: Vec<String>,
     /// Contract ids named anywhere, sorted.
     pub contracts: Vec<String>,
     /// Contract -> runtimes whose output it is.
@@ -303,6 +305,14 @@ impl ArchivedPlan {
         let start = self.edge_starts[ix.index()].to_native() as usize;
         let end = self.edge_starts[ix.index() + 1].to_native() as usize;
         &self.edges[start..end]
+    }
+
+    /// The manifest file an edge comes from, relative to the package of the runtime that waits.
+    ///
+    /// # Panics
+    /// When the edge comes from another plan.
+    pub fn file_of(&self, edge: &ArchivedEdgeRow) -> &str {
+        &self.files[edge.file.to_native() as usize]
     }
 
     /// How the schema an input accepts compares with what its source publishes; `None` when there is nothing to

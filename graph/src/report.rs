@@ -23,6 +23,11 @@ impl Report {
         }
     }
 
+    /// Is there nothing to say?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.dropped == 0
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }

@@ -7,6 +7,7 @@
 mod content;
 mod files;
 mod manifest;
+mod places;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -22,11 +23,11 @@ use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use crate::{
-    ContractId, Diagnostic, Json, PluginId, WorldId,
+    ContractId, Diagnostic, Json, PluginId, Position, WorldId,
     fragment::Text,
     ids::{is_contract_id, is_package_id},
 };
-use content::{content_sources, read_content, read_scenes};
+use content::{content_sources, read_content, read_scenes, scene_files};
 use files::Folder;
 use manifest::{Manifest, Policy, Variant};
 
@@ -100,12 +101,16 @@ pub struct World {
     pub required_contracts: Vec<ContractId>,
     /// World values of plugin settings: plugin, then key.
     pub plugin_settings: IndexMap<PluginId, IndexMap<String, Json>>,
+    /// Where those values stand in the manifest.
+    pub plugin_setting_places: IndexMap<PluginId, IndexMap<String, Position>>,
     /// Characters, schema and dimensions in the default language.
     pub content: WorldContent,
     /// The same with a language's overlay applied.
     pub localised: BTreeMap<String, WorldContent>,
     /// Scene material: `{"default": BOOK, "locales": {LOCALE: BOOK}}`, a book being the joined files of one language.
     pub scenes: Option<Json>,
+    /// Files of scene material, relative to the folder.
+    pub scene_files: Vec<String>,
     /// The folder.
     pub root: PathBuf,
     /// BLAKE3 over all paths and file digests, 64 hex digits.
@@ -236,6 +241,18 @@ fn read(folder: &mut Folder) -> Option<World> {
         localised.insert(locale.clone(), translated);
     }
 
+    let place = |key: &Spanned<String>| Position {
+        line: u32::try_from(key.referenced.line()).unwrap_or(0),
+        column: u32::try_from(key.referenced.column()).unwrap_or(0),
+    };
+    let plugin_setting_places = manifest
+        .plugin_settings
+        .iter()
+        .map(|(plugin, values)| {
+            let places = values.keys().map(|key| (key.value.clone(), place(key))).collect();
+            (PluginId::from(plugin.as_str()), places)
+        })
+        .collect();
     let scenes = read_scenes(folder, manifest.scenes.as_ref(), &locales);
     Some(World {
         id: WorldId::new(manifest.id.value.as_str()),
@@ -252,13 +269,15 @@ fn read(folder: &mut Folder) -> Option<World> {
             .plugin_settings
             .into_iter()
             .map(|(plugin, values)| {
-                let values = values.into_iter().map(|(key, value)| (key, Json::from_value(value))).collect();
+                let values = values.into_iter().map(|(key, value)| (key.value, Json::from_value(value))).collect();
                 (PluginId::from(plugin), values)
             })
             .collect(),
+        plugin_setting_places,
         content,
         localised,
         scenes,
+        scene_files: scene_files(folder, manifest.scenes.as_ref()),
         root: folder.root.clone(),
         digest: folder.digest(),
         warnings: Vec::new(),

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use covel_graph::EffectsPolicy;
 use serde::Deserialize;
 
 use crate::{
@@ -32,6 +33,7 @@ struct Server {
     bind: Option<SocketAddr>,
     data_dir: Option<PathBuf>,
     hosts: Vec<String>,
+    effects: EffectsPolicy,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -57,6 +59,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// Host names under which the server may be asked, beside IP addresses and `localhost`.
     pub hosts: Vec<String>,
+    /// What is done about runtimes of one layer that touch the same thing.
+    pub effects: EffectsPolicy,
     /// Trusted packages.
     pub plugins: Vec<PathBuf>,
     /// Community packages.
@@ -94,6 +98,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ServerError> {
         bind: file.server.bind.unwrap_or(DEFAULT_BIND),
         data_dir: file.server.data_dir.map(|dir| folder.join(dir)),
         hosts: file.server.hosts,
+        effects: file.server.effects,
         plugins: all(file.packages.plugins),
         community: all(file.packages.community),
         worlds: all(file.packages.worlds),
@@ -118,11 +123,12 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_the_file() {
-        let text = "[server]\nbind = \"0.0.0.0:80\"\ndata_dir = \"data\"\nhosts = [\"tales.example\"]\n\
+        let text = "[server]\nbind = \"0.0.0.0:80\"\ndata_dir = \"data\"\nhosts = [\"tales.example\"]\neffects = \"strict\"\n\
                     [packages]\nplugins = [\"plugins\", \"/opt/more\"]\nworlds = [\"worlds\"]\n[models]\nllm_toml = \"llm.toml\"\n";
         let config = parse(Path::new("/etc/covel/covel.toml"), text).unwrap();
         assert_eq!(config.bind.to_string(), "0.0.0.0:80");
         assert_eq!(config.data_dir, Some("/etc/covel/data".into()));
+        assert_eq!(config.effects, EffectsPolicy::Strict);
         assert_eq!(config.plugins, [PathBuf::from("/etc/covel/plugins"), PathBuf::from("/opt/more")]);
         assert_eq!(config.llm_toml, Some("/etc/covel/llm.toml".into()));
     }

@@ -11,6 +11,7 @@ pub mod bus;
 pub mod cli;
 pub mod config;
 pub mod error;
+mod findings;
 pub mod http;
 pub mod limits;
 pub mod load;

@@ -5,17 +5,15 @@ use std::{
     sync::Arc,
 };
 
+use covel_exec::PackageShelf;
 use covel_gateway::offline::SceneBook;
 use covel_graph::{
-    Diagnostic, PluginId, Severity,
-    package::{Compiled, Discovery, Package, compile_all, find_packages, refuse_duplicates},
+    CacheUse, Diagnostic, PackageCache, PluginId, Remembered, Severity, Shelf,
+    package::{Compiled, Discovery, Package, find_packages, refuse_duplicates},
     world::{World, find_worlds, read_world},
 };
 
-use crate::error::ServerError;
-
-const SCENES_HELP: &str =
-    "without it the offline storyteller tells general scenes; the format is in plugins/worlds/README.md";
+use crate::{error::ServerError, findings};
 
 /// Folders to load from.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +35,10 @@ pub struct Loaded {
     pub trusted: usize,
     /// Worlds.
     pub worlds: Vec<Arc<World>>,
+    /// How many packages had to be compiled, and how many were taken as an earlier run had compiled them.
+    pub used: CacheUse,
+    /// Records of those compiled now.
+    pub remember: Vec<Remembered>,
     /// Findings in packages and worlds; file names start at the folder that was named.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -88,29 +90,33 @@ impl Loaded {
             };
             match SceneBook::from_json(world.id.as_str(), scenes.value()) {
                 Ok(book) => books.push(Arc::new(book)),
-                Err(error) => self.diagnostics.push(Diagnostic {
-                    severity,
-                    code: error.code().to_owned(),
-                    message: format!("world {}: {error}", world.id),
-                    help: Some(SCENES_HELP.to_owned()),
-                    plugin_id: None,
-                    // The material is many files joined; the message says which scene or beat.
-                    file: world.root.join("world.yaml").display().to_string(),
-                    line: 0,
-                    column: 0,
-                    path: Some("scenes".to_owned()),
-                }),
+                Err(error) => self.diagnostics.push(findings::scenes(world, &error, severity)),
             }
         }
         books
     }
 }
 
-/// Reads all sources. Runs no code.
+/// Reads all sources and compiles every package. Runs no code.
 ///
 /// # Errors
 /// When a folder cannot be listed or holds nothing of its kind. Errors inside packages are findings, not errors here.
 pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
+    load_with(sources, None)
+}
+
+/// As [`load`], compiling only what the data folder does not keep from an earlier run. No engine may have it open.
+///
+/// # Errors
+/// As [`load`]. A data folder that is not there or cannot be read keeps nothing.
+pub fn load_kept(sources: &Sources, data_dir: &Path) -> Result<Loaded, ServerError> {
+    let shelf = PackageShelf::open(data_dir);
+    let loaded = load_with(sources, shelf.as_ref().map(|shelf| shelf as &dyn Shelf))?;
+    tracing::info!("{} packages as compiled before, {} compiled", loaded.used.reopened, loaded.used.compiled);
+    Ok(loaded)
+}
+
+fn load_with(sources: &Sources, shelf: Option<&dyn Shelf>) -> Result<Loaded, ServerError> {
     let mut loaded = Loaded::default();
     for (dirs, discovery) in [(&sources.plugins, Discovery::Builtin), (&sources.community, Discovery::Community)] {
         let mut folders = Vec::new();
@@ -120,7 +126,10 @@ pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
         // A package named twice, by itself and through its parent, is one package.
         folders.sort();
         folders.dedup();
-        loaded.compiled.extend(compile_all(&folders, discovery));
+        let published = PackageCache::default().publish(&folders, discovery, shelf);
+        loaded.compiled.extend(published.compiled);
+        loaded.used += published.used;
+        loaded.remember.extend(published.remember);
         if discovery == Discovery::Builtin {
             loaded.trusted = loaded.compiled.len();
         }
@@ -135,6 +144,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
         for folder in world_folders(dir)? {
             match read_world(&folder) {
                 Ok(world) => {
+                    let packages = loaded.compiled.iter().filter_map(|compiled| compiled.package.as_deref());
+                    let settings = findings::settings(&world, packages);
+                    loaded.diagnostics.extend(settings);
                     loaded.diagnostics.extend(world.warnings.iter().map(|found| located(found, &folder)));
                     add_world(&mut loaded, world);
                 }
@@ -145,7 +157,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ServerError> {
     Ok(loaded)
 }
 
-/// [`compile_all`] has compared packages of one kind already; what it found is not found again.
+/// Publishing has compared packages of one kind already; what it found is not found again.
 fn refuse_duplicates_once(all: &mut [Compiled], counted: &[usize]) {
     let refused: Vec<bool> = all.iter().map(|compiled| compiled.package.is_none()).collect();
     refuse_duplicates(all);

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use covel_exec::ExecError;
+use covel_exec::{COMPILED_NAMES, ExecError};
 use covel_graph::{PlanDigest, PlanHandle, decode_fragment};
 use covel_store::{Reader, Store, StoreError, StoreOptions, Tx};
 use serde::Serialize;
@@ -292,6 +292,7 @@ fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
         names: Vec::new(),
     };
     let mut files = BTreeSet::new();
+    let mut kept_fragments = BTreeSet::new();
     for digest in reader.list_fragments()? {
         let bytes = reader.get_fragment(&digest)?.unwrap_or_default();
         // One that cannot be read helps nobody; without it the package is kept anew when it is next published.
@@ -302,6 +303,7 @@ fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
         match fragment {
             Some(fragment) if stays => {
                 waste.kept.fragments += 1;
+                kept_fragments.insert(digest);
                 files.extend(fragment.files.into_iter().map(|file| file.digest));
             }
             fragment => {
@@ -319,7 +321,13 @@ fn waste_of(reader: &Reader<'_>) -> Result<Waste, StoreError> {
         }
     }
     for name in reader.list_meta()? {
-        if name.starts_with(PLAN_NAMES) {
+        if name.starts_with(COMPILED_NAMES) {
+            let record = reader.get_meta(&name)?;
+            let fragment = record.as_ref().and_then(|record| record.value()["fragment"].as_str());
+            if !fragment.is_some_and(|fragment| kept_fragments.contains(fragment)) {
+                waste.names.push(name);
+            }
+        } else if name.starts_with(PLAN_NAMES) {
             let plan = reader.get_meta(&name)?;
             let stays = plan.is_some_and(|plan| plan.value().as_str().is_some_and(|plan| stays.contains(plan)));
             if !stays {

@@ -56,6 +56,7 @@ fn hostile() -> PlanDocument {
     });
     PlanDocument {
         digest: "0".repeat(64),
+        effects: Default::default(),
         edges: edges.collect(),
         subscriptions: ids.iter().map(|id| Subscription { topic: id.clone(), runtime_id: id.clone() }).collect(),
         stages: vec![StageView { stage: "post-turn".to_owned(), layers: vec![ids], cyclic: Vec::new() }],

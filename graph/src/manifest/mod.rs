@@ -5,6 +5,7 @@
 
 mod contributes;
 mod editor;
+mod framework;
 mod grammar;
 mod io;
 mod locale;
@@ -74,6 +75,7 @@ pub(crate) fn read(reader: &mut Reader, folder: Option<&str>, report: &mut Repor
     }
     fragment.runtimes.sort_by(|a, b| a.id.cmp(&b.id));
     together::check(&mut context, &fragment);
+    framework::check(&mut context, &fragment);
     root::check_unused(&mut context, &root, &fragment);
     fragment
 }

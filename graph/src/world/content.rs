@@ -6,39 +6,75 @@ use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use super::{
-    SCENES_FOLDER, WorldContent,
+    SCENES_FOLDER, WORLD_MANIFEST, WorldContent,
     files::{self, Folder},
     manifest::{Descriptor, Manifest},
 };
-use crate::Json;
+use crate::{Json, Position};
+
+/// A file of the world that another file names.
+#[derive(Clone)]
+struct Named {
+    path: String,
+    /// The file that names it, and where.
+    by: String,
+    at: Position,
+}
+
+impl Named {
+    fn new(path: &Spanned<String>, by: &str) -> Self {
+        let number = |value: u64| u32::try_from(value).unwrap_or(0);
+        let at = Position { line: number(path.referenced.line()), column: number(path.referenced.column()) };
+        Self { path: path.value.clone(), by: by.to_owned(), at }
+    }
+
+    /// Reads it. That there is no such file, or that it is none of the world's, is a mistake of who names it.
+    fn read<T: serde::de::DeserializeOwned>(&self, folder: &mut Folder) -> Option<T> {
+        let known = folder.errors.len();
+        let document = folder.yaml(&self.path);
+        for error in &mut folder.errors[known..] {
+            if matches!(error.code.as_str(), "file-missing" | "path-outside-world") {
+                error.file.clone_from(&self.by);
+                (error.line, error.column) = (self.at.line, self.at.column);
+            }
+        }
+        document
+    }
+}
 
 /// Where characters and dimensions come from.
 #[derive(Default)]
 pub(super) struct ContentSources {
-    characters: Vec<String>,
-    lorebook: Vec<String>,
+    characters: Vec<Named>,
+    lorebook: Vec<Named>,
     /// Files that hold a whole map of dimensions.
-    dimension_maps: Vec<String>,
+    dimension_maps: Vec<Named>,
     /// One file for each dimension.
-    dimensions: Vec<(String, String)>,
+    dimensions: Vec<(String, Named)>,
 }
 
 pub(super) fn content_sources(folder: &mut Folder, manifest: &Manifest) -> ContentSources {
     let mut sources = ContentSources::default();
-    sources.characters.extend(manifest.characters.iter().map(|path| path.value.clone()));
-    sources.lorebook.extend(manifest.lorebook.iter().map(|path| path.value.clone()));
-    sources.dimensions.extend(manifest.dimension_sources.iter().map(|(id, path)| (id.clone(), path.value.clone())));
-    let descriptor: Option<Descriptor> = manifest.world_data.as_ref().and_then(|path| folder.yaml(&path.value));
+    let named = |path: &Spanned<String>| Named::new(path, WORLD_MANIFEST);
+    sources.characters.extend(manifest.characters.iter().map(named));
+    sources.lorebook.extend(manifest.lorebook.iter().map(named));
+    sources.dimensions.extend(manifest.dimension_sources.iter().map(|(id, path)| (id.clone(), named(path))));
+    let by = manifest.world_data.as_ref().map_or("", |path| path.value.as_str());
+    let descriptor: Option<Descriptor> = manifest.world_data.as_ref().and_then(|path| named(path).read(folder));
     for source in descriptor.into_iter().flat_map(|descriptor| descriptor.sources.into_values()) {
         if source.kind != "yaml" && source.kind != "json" {
             continue;
         }
-        match source.to.as_str() {
-            Some("characters") => sources.characters.push(source.path),
-            Some("lorebook") => sources.lorebook.push(source.path),
-            Some("world:metadata.dimensions") => sources.dimension_maps.push(source.path),
+        let list = match source.to.as_str() {
+            Some("characters") => &mut sources.characters,
+            Some("lorebook") => &mut sources.lorebook,
+            Some("world:metadata.dimensions") => &mut sources.dimension_maps,
             // Sources aimed at a contract are imported when a session has an active namespace for it.
-            _ => {}
+            _ => continue,
+        };
+        match &source.path {
+            Some(path) => list.push(Named::new(path, by)),
+            None => folder.error("source-without-path", by, "a source of kind `yaml` or `json` names a `path`"),
         }
     }
     sources
@@ -52,10 +88,10 @@ pub(super) fn read_content(
     content: &mut WorldContent,
     dimensions: &mut Option<Value>,
 ) {
-    fn document(folder: &mut Folder, path: &str, locale: Option<&str>) -> Option<Value> {
+    fn document(folder: &mut Folder, named: &Named, locale: Option<&str>) -> Option<Value> {
         match locale {
-            None => folder.yaml(path),
-            Some(locale) => folder.optional_yaml(&files::variant_path(path, locale)),
+            None => named.read(folder),
+            Some(locale) => folder.optional_yaml(&files::variant_path(&named.path, locale)),
         }
     }
     let lists = [
@@ -81,7 +117,7 @@ pub(super) fn read_content(
             } else if let Value::Array(list) = document {
                 records.extend(list.into_iter().map(Json::from_value));
             } else {
-                folder.error(code, path, message);
+                folder.error(code, &path.path, message);
             }
         }
     }
@@ -91,7 +127,7 @@ pub(super) fn read_content(
             (Some(map), Some(base)) if locale.is_some() => files::overlay(base, &map),
             (Some(map @ Value::Object(_)), slot) => *slot = Some(map),
             (Some(_), _) => {
-                folder.error("dimensions-invalid", path, "a dimensions file holds a map of id to definition")
+                folder.error("dimensions-invalid", &path.path, "a dimensions file holds a map of id to definition")
             }
         }
     }
@@ -107,6 +143,11 @@ pub(super) fn read_content(
             }
         }
     }
+}
+
+/// The files of scene material.
+pub(super) fn scene_files(folder: &Folder, path: Option<&Spanned<String>>) -> Vec<String> {
+    folder.list_yaml(path.map_or(SCENES_FOLDER, |path| path.value.as_str()))
 }
 
 /// Joins the scene files of each language: lists are appended, maps are merged key by key.

@@ -25,7 +25,7 @@ pub(super) struct Manifest {
     #[serde(default)]
     pub(super) plugin_policy: Policy,
     #[serde(default)]
-    pub(super) plugin_settings: IndexMap<String, IndexMap<String, Value>>,
+    pub(super) plugin_settings: IndexMap<String, IndexMap<Spanned<String>, Value>>,
     #[serde(default)]
     pub(super) character_schema: Option<CharacterSchema>,
     #[serde(default)]
@@ -100,7 +100,7 @@ pub(super) struct Source {
     #[serde(default)]
     pub(super) kind: String,
     #[serde(default)]
-    pub(super) path: String,
+    pub(super) path: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) to: Value,
 }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use covel_graph::EffectsPolicy;
 
 /// Play stories whose world runs on plugins.
 #[derive(Debug, Parser)]
@@ -73,12 +74,48 @@ pub struct PlayArgs {
     /// More worlds
     #[arg(long, value_name = "DIR", num_args = 1..)]
     pub world: Vec<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub effects: EffectsArgs,
     /// Models to use instead of the offline storyteller
     #[arg(long, value_name = "FILE")]
     pub llm: Option<PathBuf>,
     /// Print the address as one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+/// What is done about runtimes of one layer that touch the same thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Effects {
+    /// They run at once; publishing warns
+    Warn,
+    /// They run one after another, by id
+    Strict,
+}
+
+impl From<Effects> for EffectsPolicy {
+    fn from(effects: Effects) -> Self {
+        match effects {
+            Effects::Warn => EffectsPolicy::Warn,
+            Effects::Strict => EffectsPolicy::Strict,
+        }
+    }
+}
+
+/// `--effects`, wherever turns run.
+#[derive(Debug, Default, Args)]
+pub struct EffectsArgs {
+    /// What to do about runtimes that touch the same thing and may run at once [default: warn]
+    #[arg(long, value_name = "POLICY", value_enum, env = "COVEL_EFFECTS_POLICY")]
+    pub effects: Option<Effects>,
+}
+
+impl EffectsArgs {
+    /// The policy asked for.
+    pub fn policy(&self) -> EffectsPolicy {
+        self.effects.map_or_else(EffectsPolicy::default, EffectsPolicy::from)
+    }
 }
 
 /// `covel serve`.
@@ -93,6 +130,9 @@ pub struct ServeArgs {
     /// Data folder, instead of the one in the file
     #[arg(long, value_name = "DIR", env = "COVEL_DATA", hide_env_values = true)]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub effects: EffectsArgs,
     /// Models, instead of those in the file
     #[arg(long, value_name = "FILE")]
     pub llm: Option<PathBuf>,
@@ -130,6 +170,9 @@ pub struct TurnArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub packages: PackageArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub effects: EffectsArgs,
     /// Data folder [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -182,6 +225,9 @@ pub struct PlanArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub packages: PackageArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub effects: EffectsArgs,
     /// Form of the plan [default: text]
     #[arg(long, value_enum)]
     pub format: Option<PlanFormat>,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use covel_graph::{
-    Diagnostic, DiffDocument, PluginId,
+    Diagnostic, DiffDocument, EffectTable, EffectsPolicy, PluginId,
     activation::{self, Activation, ActivationRequest},
     archive::PlanHandle,
     explain::{PlanDocument, WhyDocument},
@@ -35,7 +35,15 @@ pub(super) fn run(arguments: &PlanArgs, streams: &mut Streams<'_>) -> Result<u8,
         why(&handle, runtime, arguments.json, streams)?;
     } else {
         let diagnostics: Vec<Diagnostic> = loaded.diagnostics.iter().chain(&linked.diagnostics).cloned().collect();
-        print(&PlanDocument::of(&handle, &diagnostics), format, streams)?;
+        let document = match arguments.effects.policy() {
+            EffectsPolicy::Warn => PlanDocument::of(&handle, &diagnostics),
+            EffectsPolicy::Strict => {
+                let packages = loaded.packages();
+                let effects = EffectTable::of(&handle, packages.iter().map(|package| &*package.fragment));
+                PlanDocument::strict(&handle, &diagnostics, &effects)
+            }
+        };
+        print(&document, format, streams)?;
     }
     for rejected in &activation.rejected {
         streams.complain(&format!("covel: {} is left out: {}", rejected.plugin, rejected.message));
@@ -91,10 +99,15 @@ fn why(plan: &PlanHandle, runtime: &str, json: bool, streams: &mut Streams<'_>) 
 
 /// Folders of the common flags, loaded.
 pub(super) fn load_for(arguments: &PackageArgs) -> Result<Loaded, ServerError> {
+    load(&sources_of(arguments)?)
+}
+
+/// Folders of the common flags.
+pub(super) fn sources_of(arguments: &PackageArgs) -> Result<Sources, ServerError> {
     if arguments.plugins.is_empty() && arguments.community.is_empty() {
         return Err(ServerError::Usage("name at least one folder of packages with --plugins DIR".to_owned()));
     }
-    load(&Sources {
+    Ok(Sources {
         plugins: arguments.plugins.clone(),
         community: arguments.community.clone(),
         worlds: arguments.world.iter().cloned().collect(),

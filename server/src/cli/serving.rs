@@ -8,6 +8,7 @@ use std::{
 };
 
 use covel_exec::{Engine, EngineOptions, SystemAmbient};
+use covel_graph::EffectsPolicy;
 use covel_model::SharedGateway;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,7 @@ use crate::{
     error::ServerError,
     http::{AllowedHosts, AppState, BrokenPackage},
     limits,
-    load::{Loaded, Sources, load},
+    load::{Loaded, Sources, load_kept},
     models, serve,
 };
 
@@ -37,6 +38,7 @@ struct Plan {
     hosts: Vec<String>,
     sources: Sources,
     llm: Option<PathBuf>,
+    effects: EffectsPolicy,
     json: bool,
 }
 
@@ -57,6 +59,7 @@ pub(super) fn play(arguments: &PlayArgs, streams: &mut Streams<'_>) -> Result<u8
         hosts: Vec::new(),
         sources,
         llm: arguments.llm.clone(),
+        effects: arguments.effects.policy(),
         json: arguments.json,
     };
     run(plan, streams)
@@ -78,13 +81,14 @@ pub(super) fn serve(arguments: &ServeArgs, streams: &mut Streams<'_>) -> Result<
         sources: config.sources(),
         hosts: config.hosts,
         llm: arguments.llm.clone().or(config.llm_toml),
+        effects: arguments.effects.effects.map_or(config.effects, EffectsPolicy::from),
         json: arguments.json,
     };
     run(plan, streams)
 }
 
 fn run(plan: Plan, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
-    let mut loaded = load(&plan.sources)?;
+    let mut loaded = load_kept(&plan.sources, &plan.data_dir)?;
     let gateway = match &plan.llm {
         Some(file) => models::configured(file)?,
         None => models::offline_paced(&mut loaded, PACE),
@@ -102,7 +106,7 @@ fn run(plan: Plan, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
 
 async fn start(
     plan: &Plan,
-    loaded: Loaded,
+    mut loaded: Loaded,
     gateway: SharedGateway,
     streams: &mut Streams<'_>,
 ) -> Result<u8, ServerError> {
@@ -113,7 +117,9 @@ async fn start(
     let models = gateway.name().to_owned();
     // Handlers first: a signal that comes right after the address is printed must not kill a turn.
     let mut signals = Signals::install()?;
-    let engine = Engine::open(EngineOptions::new(&plan.data_dir, gateway))?;
+    let mut options = EngineOptions::new(&plan.data_dir, gateway);
+    options.effects = plan.effects;
+    let engine = Engine::open(options)?;
     let states = tokio::select! {
         states = engine.publish(loaded.packages()) => states,
         () = signals.next() => {
@@ -126,6 +132,9 @@ async fn start(
         if let Some(error) = &state.error {
             streams.complain(&format!("covel: the code of {} was not activated: {error}", state.plugin_id));
         }
+    }
+    if let Err(error) = engine.remember(std::mem::take(&mut loaded.remember)).await {
+        streams.complain(&format!("covel: compiled packages are not kept for the next start: {error}"));
     }
     for world in &loaded.worlds {
         engine.add_world(world.as_ref().clone());

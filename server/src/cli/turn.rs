@@ -8,13 +8,23 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{DONE, REFUSED, Streams, args::TurnArgs, plan, runtime, text};
-use crate::{error::ServerError, limits, load::Loaded, models};
+use crate::{
+    error::ServerError,
+    limits,
+    load::{Loaded, load, load_kept},
+    models,
+};
 
 type Settings = BTreeMap<String, BTreeMap<String, Json>>;
 
 pub(super) fn run(arguments: &TurnArgs, streams: &mut Streams<'_>) -> Result<u8, ServerError> {
     let settings = settings(&arguments.settings)?;
-    let loaded = plan::load_for(&arguments.packages)?.strict()?;
+    let sources = plan::sources_of(&arguments.packages)?;
+    let loaded = match &arguments.data {
+        Some(data) => load_kept(&sources, data)?,
+        None => load(&sources)?,
+    };
+    let loaded = loaded.strict()?;
     let requested = plan::requested(&arguments.packages, &loaded)?;
     let document = runtime()?.block_on(play(arguments, loaded, requested, settings))?;
     if arguments.json {
@@ -50,6 +60,7 @@ async fn play(
         // They stay in the data folder for whoever opens it next.
         options.job_workers = 0;
     }
+    options.effects = arguments.effects.policy();
     let engine = Engine::open(options)?;
     let result = with_engine(&engine, arguments, &loaded, requested, settings).await;
     if matches!(result, Err(ServerError::Interrupted)) {
@@ -134,6 +145,9 @@ async fn prepare(
         if let Some(error) = &state.error {
             tracing::warn!(plugin = %state.plugin_id, "the code of this package was not activated: {error}");
         }
+    }
+    if arguments.data.is_some() {
+        engine.remember(loaded.remember.clone()).await?;
     }
     for world in &loaded.worlds {
         engine.add_world(world.as_ref().clone());

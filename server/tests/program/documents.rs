@@ -1,6 +1,6 @@
 //! `turn`, `plan`, `validate`, `data`: what they print and how they end.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
@@ -343,7 +343,53 @@ fn scene_material_of_worlds_is_checked() {
     let found = &document["diagnostics"][0];
     assert_eq!((&found["code"], &found["severity"]), (&json!("scenes-incomplete"), &json!("error")));
     assert!(found["message"].as_str().unwrap().contains("title"), "{found}");
-    assert!(found["file"].as_str().unwrap().ends_with("world.yaml"), "{found}");
+    assert!(found["file"].as_str().unwrap().ends_with("scenes/yard.yaml"), "{found}");
+    assert_eq!((&found["line"], &found["column"]), (&json!(2), &json!(5)), "{found}");
+
+    // A beat is found inside its scene, in whichever file that is.
+    fs::write(
+        Path::new(&world).join("scenes/yard.yaml"),
+        "scenes:\n  - id: yard\n    title: The yard\n    opening: [\"A yard of grey stones.\"]\n    beats:\n      - id: one\n        prose: [\"The {colour} rain falls on the stones of the old yard.\"]\n",
+    )
+    .unwrap();
+    let document = covel(&["validate", &world, "--json"]).json();
+    let found = &document["diagnostics"][0];
+    assert_eq!((&found["code"], &found["line"]), (&json!("scenes-slot-unknown"), &json!(6)), "{found}");
+}
+
+/// A world's values are checked against the settings of the packages beside it, each at its line.
+#[test]
+fn settings_of_worlds_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("dice");
+    fs::create_dir(&package).unwrap();
+    fs::write(
+        package.join("PLUGIN.md"),
+        "---\nid: dice\nkind: plugin\ndescription: Dice.\ncontributes:\n  settings:\n    - { key: sides, type: integer, label: Sides, default: 6, min: 2, max: 100 }\n---\n",
+    )
+    .unwrap();
+    let world = folder.path().join("worlds/isle");
+    fs::create_dir_all(&world).unwrap();
+    fs::write(
+        world.join("world.yaml"),
+        "id: isle\nname: Isle\npluginSettings:\n  dice:\n    sides: many\n    colour: red\n  absent-package:\n    x: 1\n",
+    )
+    .unwrap();
+    let [plugins, worlds] =
+        [folder.path().join("dice"), folder.path().join("worlds")].map(|path| path.display().to_string());
+    let run = covel(&["validate", &plugins, &worlds, "--json"]);
+    assert_eq!(run.status, 1, "{}{}", run.out, run.err);
+    let document = run.json();
+    let found: Vec<_> = document["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["code"] == "world-setting-invalid")
+        .collect();
+    assert_eq!(found.len(), 2, "{document}");
+    assert_eq!((&found[0]["line"], &found[1]["line"]), (&json!(5), &json!(6)), "{document}");
+    assert!(found[0]["message"].as_str().unwrap().contains("a number is accepted"), "{document}");
+    assert!(found[1]["message"].as_str().unwrap().contains("there are: sides"), "{document}");
 }
 
 #[test]

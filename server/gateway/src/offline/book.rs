@@ -95,6 +95,21 @@ pub enum BookError {
 }
 
 impl BookError {
+    /// Scene, beat or list it speaks of, as the material names it: `scene quay, beat bell`, after a language and a
+    /// comma when it is a translation.
+    pub fn place(&self) -> Option<&str> {
+        match self {
+            Self::Shape { .. } => None,
+            Self::Template { place, .. }
+            | Self::UnknownSlot { place, .. }
+            | Self::UnknownName { place, .. }
+            | Self::Duplicate { place }
+            | Self::Anchor { place, .. }
+            | Self::Missing { place, .. }
+            | Self::TooMuch { place, .. } => Some(place),
+        }
+    }
+
     /// Stable code for documents and diagnostics.
     pub fn code(&self) -> &'static str {
         match self {
