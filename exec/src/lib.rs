@@ -80,4 +80,3 @@ pub use shelf::{COMPILED_NAMES, PackageShelf};
 pub use snapshot::{ForkFrom, Forked, SnapshotKind, SnapshotRecord};
 pub use suspend::SuspensionRecord;
 pub use turn::{ExecutionKind, ExecutionOptions, ExecutionRequest};
-pub use turn::{ExecutionKind, ExecutionRequest};

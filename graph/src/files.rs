@@ -104,14 +104,15 @@ impl Reader {
     pub(crate) fn in_memory<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, report: &mut Report) -> Self {
         let mut reader = Self { root: None, files: BTreeMap::new(), bytes: 0, full: false, extra: BTreeSet::new() };
         for (path, text) in files {
+            if reader.files.len() >= MAX_PACKAGE_FILES {
+                reader.too_many(report);
+                break;
+            }
             if text.len() as u64 > MAX_TEXT_FILE_BYTES {
                 report.add(too_large(path));
             } else {
                 reader.files.insert(path.to_owned(), Arc::from(text.as_bytes()));
             }
-        }
-        if reader.files.len() > MAX_PACKAGE_FILES {
-            reader.too_many(report);
         }
         reader
     }

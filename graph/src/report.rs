@@ -11,16 +11,27 @@ pub(crate) struct Report {
     found: Vec<Diagnostic>,
     errors: usize,
     dropped: usize,
+    oversized: bool,
 }
 
 impl Report {
     pub(crate) fn add(&mut self, diagnostic: Diagnostic) {
+        self.oversized |= matches!(
+            diagnostic.code.as_str(),
+            "list-too-long" | "map-too-long" | "too-many-files" | "too-many-runtimes"
+        );
         self.errors += usize::from(diagnostic.severity == Severity::Error);
         if self.found.len() < MAX_DIAGNOSTICS {
             self.found.push(diagnostic);
         } else {
             self.dropped += 1;
         }
+    }
+
+    /// Is there more of something than a package may have? Then its parts are not looked at one by one: rules that
+    /// compare them are made for few.
+    pub(crate) fn is_oversized(&self) -> bool {
+        self.oversized
     }
 
     /// Is there nothing to say?

@@ -50,6 +50,11 @@ pub(crate) fn read(reader: &mut Reader, folder: Option<&str>, report: &mut Repor
         shape::check(&document.file, &document.node, &tables::RUNTIME, context.report);
     }
 
+    if context.report.is_oversized() {
+        let plugin_id = root.node.get("id").and_then(Node::text).filter(|id| ids::is_package_id(id));
+        return Fragment { plugin_id: plugin_id.unwrap_or_default().to_owned(), ..Fragment::default() };
+    }
+
     let overlays = locale::read(&mut context, &mut root, &mut subs);
     let mut fragment = root::read(&mut context, &root, folder);
     fragment.messages = overlays.messages;

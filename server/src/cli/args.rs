@@ -107,7 +107,7 @@ impl From<Effects> for EffectsPolicy {
 #[derive(Debug, Default, Args)]
 pub struct EffectsArgs {
     /// What to do about runtimes that touch the same thing and may run at once [default: warn]
-    #[arg(long, value_name = "POLICY", value_enum, env = "COVEL_EFFECTS_POLICY")]
+    #[arg(long, value_name = "POLICY", value_enum, env = "COVEL_EFFECTS_POLICY", hide_env_values = true)]
     pub effects: Option<Effects>,
 }
 
