@@ -123,6 +123,7 @@ async fn every_member_of_a_context_is_own_fixed_and_always_the_same() {
                 "logicalTurn",
                 "playerMessage",
                 "pluginData",
+                "progress",
                 "random",
                 "services",
                 "sessionId",

@@ -411,9 +411,8 @@ impl RuntimeCall {
     fn committed(&self, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
         let found = self.stored(namespace, key)?;
         if let (Some(reads), true) = (self.shared.job_reads(), tracked) {
-            let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
             let version = found.as_ref().map(covel_store::DataRecord::version);
-            reads.record(plugin.as_str(), namespace, key, version);
+            reads.record(self.plugin_id(), namespace, key, version);
         }
         found.map(|record| readable(record.value, namespace, key)).transpose()
     }
@@ -437,7 +436,7 @@ impl RuntimeCall {
                     }
                     buffer.read_set.get_or_insert_default().record(namespace, key, Seen::Committed(version));
                 }
-                Ok(found.map(|record| record.value))
+                found.map(|record| readable(record.value, namespace, key)).transpose()
             }
         }
     }

@@ -57,7 +57,8 @@ fn brief(diagnostic: &Diagnostic) -> String {
 
 fn same(what: &str, mut stated: Vec<String>, found: impl Iterator<Item = String>) -> Result<(), String> {
     let mut found: Vec<String> = found.collect();
-    (stated.sort(), found.sort());
+    stated.sort();
+    found.sort();
     if stated == found { Ok(()) } else { Err(format!("{what}: stated {stated:?}, found {found:?}")) }
 }
 

@@ -113,7 +113,7 @@ fn nothing_outside_the_folder_is_read() {
         assert_eq!(code(&result).0, "path-outside-world", "{path}");
     }
     let (_dir, result) = world(&[("world.yaml", &format!("{SMALL}characters: cast.json\n"))]);
-    assert_eq!(code(&result), ("file-missing", "cast.json", 0));
+    assert_eq!(code(&result), ("file-missing", "world.yaml", 3));
 }
 
 #[cfg(unix)]

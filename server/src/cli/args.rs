@@ -88,9 +88,9 @@ pub struct PlayArgs {
 /// What is done about runtimes of one layer that touch the same thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Effects {
-    /// They run at once; publishing warns
+    #[value(help = None)]
     Warn,
-    /// They run one after another, by id
+    #[value(help = None)]
     Strict,
 }
 
@@ -106,7 +106,7 @@ impl From<Effects> for EffectsPolicy {
 /// `--effects`, wherever turns run.
 #[derive(Debug, Default, Args)]
 pub struct EffectsArgs {
-    /// What to do about runtimes that touch the same thing and may run at once [default: warn]
+    /// Runtimes that touch the same thing and may run at once: only warn of them, or run them one by one [default: warn]
     #[arg(long, value_name = "POLICY", value_enum, env = "COVEL_EFFECTS_POLICY", hide_env_values = true)]
     pub effects: Option<Effects>,
 }
