@@ -256,3 +256,42 @@ async fn a_publication_between_turns_is_resolved_anew_from_the_players_request()
 fn steady() -> Arc<Package> {
     function("steady", "{ stage: pre-turn }", "", "", "export default () => ({ outcome: 'success' });")
 }
+
+/// Event schemas are compiled when a version is published and belong to it: files edited on disk change nothing before
+/// the next publication, which brings validators of its own.
+/// Covers: REL-7
+#[tokio::test(flavor = "multi_thread")]
+async fn event_schemas_are_those_of_the_published_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("crier");
+    std::fs::create_dir(&root).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+    write(
+        "PLUGIN.md",
+        "---\nid: crier\nkind: plugin\ndescription: Cries.\ncontributes:\n  events: [{ topic: town.cry, schema: ./cry.json, description: A cry. }]\nruntime:\n  type: function\n  schedule: { stage: pre-turn }\n  function: { handler: ./h.js }\n---\n",
+    );
+    write(
+        "h.js",
+        "export default () => ({ outcome: 'success', effects: { events: [{ topic: 'town.cry', data: { said: 'hear' } }] } });",
+    );
+    write("cry.json", r#"{"type":"object","properties":{"said":{"type":"string"}}}"#);
+    let compiled = || {
+        let compiled = covel_graph::compile_package(&root, covel_graph::Discovery::Builtin);
+        compiled.package.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+    };
+    let stage = stage(vec![compiled()], json!([])).await;
+    let session = stage.session().await;
+    assert_eq!(row(&stage.turn(&session, "go").await, "crier").status, RuntimeStatus::Success);
+
+    write("cry.json", r#"{"type":"object","properties":{"said":{"type":"number"}}}"#);
+    assert_eq!(row(&stage.turn(&session, "go").await, "crier").status, RuntimeStatus::Success);
+
+    stage.engine.publish(vec![compiled()]).await;
+    let turn = stage.turn(&session, "go").await;
+    assert_eq!(support::error_code(row(&turn, "crier")), "event-payload-invalid");
+
+    // A schema that is none never gets as far as a turn.
+    write("cry.json", r#"{"type":"object","properties":{"said":{"type":"nonsense"}}}"#);
+    let broken = covel_graph::compile_package(&root, covel_graph::Discovery::Builtin);
+    assert!(broken.package.is_none(), "{:#?}", broken.diagnostics);
+}

@@ -59,6 +59,7 @@ fn cases_that_are_not_met_fail_with_a_sentence_each() {
     assert_eq!(run.code(), "invalid-cases");
 }
 
+/// Covers: EXA-5
 #[test]
 fn a_missing_companion_is_refused_before_code_runs() {
     let run = covel(&["test-runtime", &fixture("plugins/counter"), "--with-plugin", "nobody", "--json"]);
