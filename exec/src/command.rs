@@ -438,22 +438,28 @@ impl CallHost for CommandHost {
     }
 
     fn store(&self, method: &str, argument: &Json) -> Result<Json, HostError> {
-        let text = |at: usize| argument.value().get(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        // What is not there is not taken for an empty name: `set(namespace, key, value)` would write to no one's record.
+        let invalid = |what: &str| HostError::new("invalid-input", format!("ctx.store.{method} takes {what}"));
+        let text = |at: usize| argument.value().get(at).and_then(Value::as_str).map(str::to_owned);
         match method {
             "getPluginData" => {
-                let (namespace, key) = (text(0), text(1));
+                let (namespace, key) = text(0).zip(text(1)).ok_or_else(|| invalid("a namespace and a key"))?;
                 let found = self.data_get(&namespace, &key)?;
                 Ok(found.map_or_else(Json::null, |value| Json::from_value(json!({"key": key, "value": value}))))
             }
             "listPluginData" => {
-                let rows = self.data_list(&text(0))?;
+                let rows = self.data_list(&text(0).ok_or_else(|| invalid("a namespace"))?)?;
                 Ok(Json::from_value(rows.iter().map(|row| json!({"key": row.key, "value": row.value})).collect()))
             }
             "setPluginData" => {
-                let record = argument.value().get(0).cloned().unwrap_or(Value::Null);
-                let field = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-                let value = Json::from_value(record.get("value").cloned().unwrap_or(Value::Null));
-                self.write(&field("namespace"), &field("key"), Change::Set(value))?;
+                let record = argument.value().get(0).and_then(Value::as_object);
+                let field = |name: &str| record.and_then(|record| record.get(name));
+                let (Some(namespace), Some(key), Some(value)) =
+                    (field("namespace").and_then(Value::as_str), field("key").and_then(Value::as_str), field("value"))
+                else {
+                    return Err(invalid("an object with namespace, key and value"));
+                };
+                self.write(namespace, key, Change::Set(Json::from_value(value.clone())))?;
                 Ok(Json::null())
             }
             "getSession" => Ok(Json::from_value(json!({

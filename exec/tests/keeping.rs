@@ -295,3 +295,44 @@ async fn event_schemas_are_those_of_the_published_version() {
     let broken = covel_graph::compile_package(&root, covel_graph::Discovery::Builtin);
     assert!(broken.package.is_none(), "{:#?}", broken.diagnostics);
 }
+
+/// An action's store writes take effect one by one: a refused record stays as it was, what was written before it stays
+/// written though the action fails, and no turn is recorded.
+/// Covers: DAT-4, UIW-1
+#[tokio::test(flavor = "multi_thread")]
+async fn an_actions_refused_write_leaves_its_record_and_no_turn() {
+    let ledger = package(&[
+        (
+            "PLUGIN.md",
+            "---\nid: ledger\nkind: plugin\ndescription: Keeps.\nentry: ./entry.js\ncontributes:\n  data: { gold: { version: 1, schema: ./gold.json } }\n  actions: [pay]\n  commands:\n    - { name: pay, description: Pays., action: pay, arguments: [{ name: amount, type: string, required: true }] }\n---\n",
+        ),
+        (
+            "gold.json",
+            r#"{"type":"object","required":["coins"],"properties":{"coins":{"type":"integer","minimum":0}}}"#,
+        ),
+        (
+            "entry.js",
+            "export default (covel) => { covel.registerRpc('pay', async ({ args: payload }, ctx) => { await ctx.store.setPluginData({ namespace: 'notes', key: 'last', value: payload.amount }); if (payload.amount === 'wrong') await ctx.store.setPluginData('gold', 'purse', 1); await ctx.store.setPluginData({ namespace: 'gold', key: 'purse', value: { coins: JSON.parse(payload.amount) } }); return { ok: true }; }); };",
+        ),
+    ]);
+    let stage = stage(vec![ledger], json!([])).await;
+    let session = stage.session().await;
+    let purse = || {
+        let data = stage.data(&session);
+        let mut records: Vec<_> =
+            data.into_iter().map(|(_, namespace, key, value)| (format!("{namespace}/{key}"), value)).collect();
+        records.sort_by(|a, b| a.0.cmp(&b.0));
+        records
+    };
+    assert!(stage.engine.command(&session, "/pay 5", None).await.unwrap().ok);
+    assert_eq!(purse(), [("gold/purse".to_owned(), json!({"coins": 5})), ("notes/last".to_owned(), json!("5"))]);
+    let refused = stage.engine.command(&session, "/pay -1", None).await;
+    let told = format!("{refused:?}");
+    assert!(refused.is_err() && told.contains("schema"), "{told}");
+    assert_eq!(purse(), [("gold/purse".to_owned(), json!({"coins": 5})), ("notes/last".to_owned(), json!("-1"))]);
+    // Arguments of another shape write nothing, least of all a record without a name.
+    let wrong = stage.engine.command(&session, "/pay wrong", None).await;
+    assert!(format!("{wrong:?}").contains("namespace, key and value"), "{wrong:?}");
+    assert_eq!(purse().len(), 2);
+    assert!(stage.engine.turns(&session, 10).unwrap().is_empty());
+}

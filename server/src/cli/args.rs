@@ -86,11 +86,11 @@ pub struct PlayArgs {
 }
 
 /// What is done about runtimes of one layer that touch the same thing.
+// Without texts of their own, or every help that names them is set in the long form.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Effects {
-    #[value(help = None)]
     Warn,
-    #[value(help = None)]
     Strict,
 }
 
