@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const DEADLINE_MS: u64 = 250;
 const AMPLE_MS: u64 = 20_000;
 /// What the process may have grown by when all rows are through, beyond the first ten.
-const GROWTH_LIMIT: usize = 256 * 1024 * 1024;
+const GROWTH_LIMIT: usize = 384 * 1024 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -24,7 +24,7 @@ pub fn package(files: &[(&str, &str)]) -> Arc<Package> {
 /// A package of one function runtime in `stage` (empty: none), with extra front matter of package and runtime.
 pub fn function(id: &str, schedule: &str, extra: &str, package_extra: &str, code: &str) -> Arc<Package> {
     let manifest = format!(
-        "---\nid: {id}\nkind: plugin\ndescription: A test package.\n{package_extra}runtime:\n  type: function\n  schedule: {schedule}\n{extra}  function: {{ handler: ./handler.js, timeoutMs: 2000 }}\n---\n"
+        "---\nid: {id}\nkind: plugin\ndescription: A test package.\n{package_extra}runtime:\n  type: function\n  schedule: {schedule}\n{extra}  function: {{ handler: ./handler.js, timeoutMs: 5000 }}\n---\n"
     );
     package(&[("PLUGIN.md", &manifest), ("handler.js", code)])
 }

@@ -291,7 +291,7 @@ impl Runtime {
             files.push((format!("{folder}/guard.js"), format!("export default () => ({answer});")));
         } else {
             manifest["type"] = json!("function");
-            manifest["function"] = json!({"handler": "./handler.js", "timeoutMs": 2000});
+            manifest["function"] = json!({"handler": "./handler.js", "timeoutMs": 5000});
             let code = HANDLER.replace("DOES", &self.steps(clash).to_string()).replace("BODY", &self.body());
             files.push((format!("{folder}/handler.js"), code));
         }
