@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use covel_exec::{
-    Engine, EngineOptions, FixedAmbient, NativeContext, NativeOutput, NativePackage, NewSession, ScriptedGateway,
-    SystemAmbient,
+    Engine, EngineOptions, FixedAmbient, NativeContext, NativeOutput, NativePackage, NativeRuntime, NewSession,
+    ScriptedGateway, SystemAmbient,
 };
 use covel_graph::{
     Stage,
@@ -43,70 +43,45 @@ pub async fn session(engine: &Engine) -> String {
     engine.create_session(NewSession::default()).await.unwrap().id
 }
 
-/// `count` no-op runtimes in five layers, each needing one of the layer before.
-pub fn no_ops(count: usize) -> NativePackage {
+/// `count` native runtimes in five layers, each needing one of the layer before. `run` makes the one at a place, told
+/// whom it needs.
+fn layered<R: NativeRuntime>(id: &str, count: usize, run: impl Fn(usize, Option<usize>) -> R) -> NativePackage {
     let width = count.div_ceil(5);
-    let mut package = NativePackage::new("no-ops");
-    for at in 0..count {
+    (0..count).fold(NativePackage::new(id), |package, at| {
+        let needed = at.checked_sub(width);
         let mut decl = RuntimeDecl { stage: Some(Stage::PreTurn), ..RuntimeDecl::default() };
-        if at >= width {
-            let needed = format!("no-ops/r{:04}", at - width);
-            decl.needs.push(NeedDecl { runtime: Some(needed), ..NeedDecl::default() });
-        }
-        let run = |_: &NativeContext<'_>| Ok(NativeOutput::default());
-        package = package.add(&format!("r{at:04}"), decl, run);
-    }
-    package
+        decl.needs.extend(
+            needed.map(|needed| NeedDecl { runtime: Some(format!("{id}/r{needed:04}")), ..NeedDecl::default() }),
+        );
+        package.add(&format!("r{at:04}"), decl, run(at, needed))
+    })
 }
 
-/// `count` native runtimes in five layers; each reads a record of 1 KB that it wrote the turn before and writes one.
-pub fn read_write(count: usize) -> NativePackage {
-    let width = count.div_ceil(5);
-    let text = "x".repeat(1_000);
-    let mut package = NativePackage::new("read-write");
-    for at in 0..count {
-        let mut decl = RuntimeDecl { stage: Some(Stage::PreTurn), ..RuntimeDecl::default() };
-        if at >= width {
-            let needed = format!("read-write/r{:04}", at - width);
-            decl.needs.push(NeedDecl { runtime: Some(needed), ..NeedDecl::default() });
-        }
-        let (key, text) = (format!("k{at:04}"), text.clone());
-        let run = move |context: &NativeContext<'_>| {
-            let before = context.get("log", &key).map_err(|error| error.message)?;
-            let turns = before.and_then(|value| value.value()["n"].as_u64()).unwrap_or(0);
-            let value = serde_json::json!({"n": turns + 1, "text": text});
-            context.set("log", &key, value.into()).map_err(|error| error.message)?;
-            Ok(NativeOutput::default())
-        };
-        package = package.add(&format!("r{at:04}"), decl, run);
+/// Reads one record and writes another of 1 KB.
+fn reading(read: usize, write: usize) -> impl NativeRuntime {
+    let (read, write, text) = (format!("k{read:04}"), format!("k{write:04}"), "x".repeat(1_000));
+    move |context: &NativeContext<'_>| {
+        let before = context.get("log", &read).map_err(|error| error.message)?;
+        let turns = before.and_then(|value| value.value()["n"].as_u64()).unwrap_or(0);
+        let value = serde_json::json!({"n": turns + 1, "text": text});
+        context.set("log", &write, value.into()).map_err(|error| error.message)?;
+        Ok(NativeOutput::default())
     }
-    package
+}
+
+/// `count` no-op runtimes.
+pub fn no_ops(count: usize) -> NativePackage {
+    layered("no-ops", count, |_, _| |_: &NativeContext<'_>| Ok(NativeOutput::default()))
+}
+
+/// `count` runtimes that each read a record of 1 KB that they wrote the turn before and write it.
+pub fn read_write(count: usize) -> NativePackage {
+    layered("read-write", count, |at, _| reading(at, at))
 }
 
 /// As [`read_write`], but each runtime reads what one of the layer before has written in this turn.
 pub fn read_upstream(count: usize) -> NativePackage {
-    let width = count.div_ceil(5);
-    let text = "x".repeat(1_000);
-    let mut package = NativePackage::new("read-upstream");
-    for at in 0..count {
-        let mut decl = RuntimeDecl { stage: Some(Stage::PreTurn), ..RuntimeDecl::default() };
-        let mut upstream = format!("k{at:04}");
-        if at >= width {
-            upstream = format!("k{:04}", at - width);
-            let needed = format!("read-upstream/r{:04}", at - width);
-            decl.needs.push(NeedDecl { runtime: Some(needed), ..NeedDecl::default() });
-        }
-        let (key, text) = (format!("k{at:04}"), text.clone());
-        let run = move |context: &NativeContext<'_>| {
-            let before = context.get("log", &upstream).map_err(|error| error.message)?;
-            let turns = before.and_then(|value| value.value()["n"].as_u64()).unwrap_or(0);
-            let value = serde_json::json!({"n": turns + 1, "text": text});
-            context.set("log", &key, value.into()).map_err(|error| error.message)?;
-            Ok(NativeOutput::default())
-        };
-        package = package.add(&format!("r{at:04}"), decl, run);
-    }
-    package
+    layered("read-upstream", count, |at, needed| reading(needed.unwrap_or(at), at))
 }
 
 /// A story agent.

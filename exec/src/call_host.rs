@@ -407,14 +407,14 @@ impl RuntimeCall {
         self.shared.store.read(read).map_err(store_failed)
     }
 
-    /// The committed state of a record. `tracked`: the caller learns it, so a job hangs on it.
-    fn committed(&self, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
+    /// As [`Self::stored`], for a caller that learns it: a job hangs on what it learned.
+    fn learned(&self, namespace: &str, key: &str) -> Result<Option<covel_store::DataRecord>, HostError> {
         let found = self.stored(namespace, key)?;
-        if let (Some(reads), true) = (self.shared.job_reads(), tracked) {
+        if let Some(reads) = self.shared.job_reads() {
             let version = found.as_ref().map(covel_store::DataRecord::version);
             reads.record(self.plugin_id(), namespace, key, version);
         }
-        found.map(|record| readable(record.value, namespace, key)).transpose()
+        Ok(found)
     }
 
     fn seen(&self, buffer: &mut Buffer, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
@@ -428,12 +428,9 @@ impl RuntimeCall {
                 Ok(value)
             }
             None => {
-                let found = self.stored(namespace, key)?;
+                let found = if tracked { self.learned(namespace, key)? } else { self.stored(namespace, key)? };
                 if tracked {
                     let version = found.as_ref().map(covel_store::DataRecord::version);
-                    if let Some(reads) = self.shared.job_reads() {
-                        reads.record(self.plugin_id(), namespace, key, version);
-                    }
                     buffer.read_set.get_or_insert_default().record(namespace, key, Seen::Committed(version));
                 }
                 found.map(|record| readable(record.value, namespace, key)).transpose()

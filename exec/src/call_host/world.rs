@@ -7,7 +7,7 @@ use covel_graph::{Json, RuntimeIx};
 use covel_store::DataVersion;
 use serde_json::Value;
 
-use super::{Buffer, RuntimeCall, store_failed};
+use super::{Buffer, RuntimeCall, readable, store_failed};
 use crate::{
     limits::{MAX_DATA_NAME_BYTES, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME},
     overlay::{DataKey, overlay_rows},
@@ -94,7 +94,8 @@ impl RuntimeCall {
     fn check_update(&self, update: &DimensionUpdate) -> Result<(), HostError> {
         self.check_owner()?;
         for one in &update.updates {
-            if let Some(stored) = self.committed(DIMENSIONS, &one.id, true)? {
+            if let Some(record) = self.learned(DIMENSIONS, &one.id)? {
+                let stored = readable(record.value, DIMENSIONS, &one.id)?;
                 check_value(&one.id, &stored.value()["definition"]["schema"], one.value.value())?;
             }
         }

@@ -34,7 +34,7 @@ pub(super) fn relate(comparison: &mut Comparison<'_>, give: &Keys, ask: &Keys) -
 }
 
 /// Keywords that constrain values of one type only.
-const KEYED: &[&str] = &[
+pub(super) const KEYED: &[&str] = &[
     "multipleOf",
     "maximum",
     "exclusiveMaximum",

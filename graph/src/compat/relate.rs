@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Compatibility, Verdict, kinds};
+use super::{
+    Compatibility, Verdict,
+    kinds::{self, KEYED},
+};
 use crate::{
     limits::{MAX_COMPATIBILITY_DEPTH, MAX_COMPATIBILITY_STEPS, MAX_COMPATIBILITY_VALUES},
     schema::Validator,
@@ -94,39 +97,14 @@ impl Relation {
     }
 }
 
-/// Keywords that constrain a value. Anything else is an annotation.
-const ASSERTIONS: &[&str] = &[
+/// Keywords that constrain values of any type, or by what another keyword leaves.
+const GENERAL: &[&str] = &[
     "type",
     "const",
     "enum",
-    "multipleOf",
-    "maximum",
-    "exclusiveMaximum",
-    "minimum",
-    "exclusiveMinimum",
-    "maxLength",
-    "minLength",
-    "pattern",
-    "items",
-    "prefixItems",
-    "additionalItems",
     "unevaluatedItems",
-    "maxItems",
-    "minItems",
-    "uniqueItems",
-    "contains",
     "minContains",
     "maxContains",
-    "maxProperties",
-    "minProperties",
-    "required",
-    "dependentRequired",
-    "dependencies",
-    "dependentSchemas",
-    "properties",
-    "patternProperties",
-    "additionalProperties",
-    "propertyNames",
     "unevaluatedProperties",
     "allOf",
     "anyOf",
@@ -139,6 +117,12 @@ const ASSERTIONS: &[&str] = &[
     "$dynamicRef",
     "$recursiveRef",
 ];
+
+/// Does the keyword constrain a value? Anything else is an annotation.
+fn is_assertion(key: &str) -> bool {
+    GENERAL.contains(&key) || KEYED.contains(&key)
+}
+
 /// Keywords of a provider that exclude values in ways not looked into.
 const NARROWING: &[&str] = &[
     "not",
@@ -167,7 +151,7 @@ const ASKING: &[&str] =
 
 /// The target of a local reference, when it may be followed: nothing beside it constrains, no inner base moves it.
 pub(super) fn resolve<'a>(root: &'a Value, schema: &Value, reference: &Value) -> Option<&'a Value> {
-    let alone = schema.as_object()?.keys().all(|key| key == "$ref" || !ASSERTIONS.contains(&key.as_str()));
+    let alone = schema.as_object()?.keys().all(|key| key == "$ref" || !is_assertion(key));
     let pointer = reference.as_str()?.strip_prefix('#')?;
     if !alone || pointer.contains('%') || has_inner_id(root, true) {
         return None;
@@ -193,7 +177,7 @@ pub(super) fn constrains(schema: &Value) -> bool {
             "additionalProperties" => constrains(value),
             "items" => value.is_array() || constrains(value),
             "required" => value.as_array().is_none_or(|names| !names.is_empty()),
-            key => ASSERTIONS.contains(&key),
+            key => is_assertion(key),
         }),
         Value::Bool(true) => false,
         _ => true,
@@ -465,7 +449,7 @@ fn merge(base: &Map<String, Value>, branch: &Map<String, Value>) -> Option<Map<S
     ];
     let contextual = |map: &Map<String, Value>| CONTEXTUAL.iter().any(|key| map.contains_key(*key));
     let (mut whole, small) = (base.clone(), branch);
-    let lean = |map: &Map<String, Value>| map.keys().all(|key| key == "type" || !ASSERTIONS.contains(&key.as_str()));
+    let lean = |map: &Map<String, Value>| map.keys().all(|key| key == "type" || !is_assertion(key));
     if (contextual(base) && !lean(branch)) || (contextual(branch) && !lean(base)) {
         return None;
     }
@@ -474,7 +458,7 @@ fn merge(base: &Map<String, Value>, branch: &Map<String, Value>) -> Option<Map<S
             (None, _) => {
                 whole.insert(key.clone(), value.clone());
             }
-            (Some(before), _) if before == value || !ASSERTIONS.contains(&key.as_str()) => {}
+            (Some(before), _) if before == value || !is_assertion(key) => {}
             (Some(Value::Object(before)), Value::Object(more)) if key == "properties" => {
                 for (name, schema) in more {
                     match before.get(name) {
