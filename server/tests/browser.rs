@@ -29,21 +29,40 @@ fn a_story_is_played_in_chromium() {
     if left_out() {
         return;
     }
+    drive("drive.mjs", "page.png", &[]);
+}
+
+/// A package's own HTML: what it is told, what it may ask for, and that it gets at nothing else, through two frames of
+/// their own origin.
+///
+/// Covers: UIP-3, UIP-5, WEB-1, WEB-2, WEB-3, WEB-4, WEB-5, WEB-6, WEB-9
+#[test]
+fn web_views_are_fenced_in_chromium() {
+    if left_out() {
+        return;
+    }
+    let packages = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser/packages");
+    drive("webview.mjs", "webview.png", &["--plugins", packages]);
+}
+
+/// Runs a script against a server of its own.
+fn drive(script: &str, picture: &str, server: &[&str]) {
     let (chromium, work) = (chromium(), installed());
     let data = tempfile::tempdir().unwrap();
     let mut server = Command::new(env!("CARGO_BIN_EXE_covel"))
         .args(["play", "--port", "0", "--json", "--data"])
         .arg(data.path())
+        .args(server)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let out = server.stdout.take().unwrap();
     let _server = Server(server);
     let address = address(out);
-    let picture = work.join("page.png");
+    let picture = work.join(picture);
     let run = Command::new("node")
         .current_dir(&work)
-        .arg("drive.mjs")
+        .arg(script)
         .args([address.as_str(), chromium.to_str().unwrap()])
         .arg(&picture)
         .output()

@@ -45,6 +45,7 @@ impl AllowedHosts {
 pub(super) async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let api = request.uri().path() == "/api" || request.uri().path().starts_with("/api/");
     let health = request.uri().path() == "/api/health";
+    let frame = request.uri().path() == FRAME_PATH;
     let refusal = match refuse(&state, &request) {
         Some(refusal) => Some(refusal),
         None if api && !health && state.is_closing() => {
@@ -56,7 +57,7 @@ pub(super) async fn check(State(state): State<AppState>, request: Request, next:
         Some(refusal) => refusal.into_response(),
         None => next.run(request).await,
     };
-    secure(response.headers_mut(), api);
+    secure(response.headers_mut(), if frame { Kind::Frame } else if api { Kind::Api } else { Kind::Page });
     response
 }
 
@@ -113,8 +114,25 @@ fn is_foreign(headers: &HeaderMap, host: Option<&str>) -> bool {
 
 /// Styles may be inline because components set them at run time; scripts never.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
-     font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-src 'none'; frame-ancestors 'none'; base-uri 'none'; \
+     font-src 'self'; connect-src 'self'; manifest-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
      form-action 'none'; object-src 'none'";
+
+/// The outer frame of web views. Exactly this path has a policy of its own. WEB-1
+const FRAME_PATH: &str = "/plugin-frame.html";
+
+/// What a package's HTML may do: run and draw. No network, no form, no frame, no origin; only the page may show it. The file
+/// says the same again but for the last two, which only a header can say.
+const FRAME_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; \
+     frame-src 'none'; connect-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; \
+     sandbox allow-scripts";
+
+/// What a response is part of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Page,
+    Api,
+    Frame,
+}
 
 const HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -126,11 +144,15 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
 
-fn secure(headers: &mut HeaderMap, api: bool) {
+fn secure(headers: &mut HeaderMap, kind: Kind) {
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    if api && !headers.contains_key(header::CACHE_CONTROL) {
+    if kind == Kind::Frame {
+        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FRAME_POLICY));
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+    }
+    if kind == Kind::Api && !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
 }
@@ -138,6 +160,15 @@ fn secure(headers: &mut HeaderMap, api: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The policy in the file is the one in the header, in case the file is served by something else.
+    #[test]
+    fn the_frame_of_web_views_carries_its_policy() {
+        let file = include_str!("../../web/public/plugin-frame.html");
+        let written = file.split("content=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let rights = FRAME_POLICY.split("; frame-ancestors").next().unwrap();
+        assert_eq!(written, rights);
+    }
 
     #[test]
     fn hosts_that_cannot_be_rebound_pass_and_others_must_be_listed() {

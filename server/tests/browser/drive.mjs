@@ -2,21 +2,10 @@
 // timeline and a panel. Usage: node drive.mjs ADDRESS CHROMIUM PICTURE. Ends with 1 and a sentence when something is not so.
 
 import assert from "node:assert/strict";
-import { chromium } from "playwright-core";
+import { launch } from "./launch.mjs";
 
 const [address, executablePath, picture] = process.argv.slice(2);
-const browser = await chromium.launch({
-  executablePath,
-  args: [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+const browser = await launch(executablePath);
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 860 }, locale: "en-GB", colorScheme: "light" });
   page.setDefaultTimeout(20_000);

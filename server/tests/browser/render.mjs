@@ -4,10 +4,10 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { chromium } from "playwright-core";
+import { launch } from "./launch.mjs";
 
 const [executablePath, ...charts] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu", "--no-first-run"] });
+const browser = await launch(executablePath);
 try {
   const page = await browser.newPage();
   const complaints = [];

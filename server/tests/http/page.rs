@@ -55,3 +55,25 @@ async fn every_answer_carries_the_policy() {
     }
     assert_eq!(host.get("/api/health").await.headers["cache-control"], "no-store");
 }
+
+/// The frame of web views has a policy of its own, and nothing else has.
+///
+/// Covers: WEB-1, WEB-3
+#[tokio::test]
+async fn only_the_frame_of_web_views_may_be_framed() {
+    let host = host(json!([])).await;
+    for path in ["/plugin-frame.html", "/plugin-frame.html?x=1"] {
+        let headers = host.get(path).await.headers;
+        let policy = headers["content-security-policy"].to_str().unwrap();
+        for part in ["default-src 'none'", "frame-src 'none'", "connect-src 'none'", "form-action 'none'"] {
+            assert!(policy.contains(part), "{path}: {part}");
+        }
+        assert!(policy.ends_with("frame-ancestors 'self'; sandbox allow-scripts"), "{path}");
+        assert_eq!(headers["x-frame-options"], "SAMEORIGIN", "{path}");
+    }
+    for path in ["/", "/plugin-frame.html/", "/x/plugin-frame.html", "/api/health"] {
+        let headers = host.get(path).await.headers;
+        assert_eq!(headers["x-frame-options"], "DENY", "{path}");
+        assert!(!headers["content-security-policy"].to_str().unwrap().contains("sandbox"), "{path}");
+    }
+}

@@ -92,7 +92,6 @@ export const en = {
   "panels.empty": "Nothing here yet.",
   "panels.enlarge": "Enlarge {name}",
   "panels.updated": "updated",
-  "panels.webview": "This panel draws itself with a web view, which this page does not show yet.",
   "panels.unknown": "The part “{name}” is not known to this page.",
   "panels.truncated": "This panel is too large to be shown whole.",
   "panels.crash": "This panel could not be drawn.",

@@ -94,7 +94,6 @@ export const zh: Record<MessageKey, string> = {
   "panels.empty": "这里还没有内容。",
   "panels.enlarge": "放大{name}",
   "panels.updated": "有更新",
-  "panels.webview": "这个面板用网页视图绘制，本页暂时不能显示。",
   "panels.unknown": "本页不认识组件“{name}”。",
   "panels.truncated": "这个面板太大，只显示了一部分。",
   "panels.crash": "这个面板无法绘制。",

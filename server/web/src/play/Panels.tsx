@@ -1,6 +1,6 @@
 import * as RadixTabs from "@radix-ui/react-tabs";
-import { Maximize2 } from "lucide-react";
-import { memo, useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { Maximize2, X } from "lucide-react";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { createPortal } from "react-dom";
 import type { UiSpecs } from "../api/types";
 import { textIn, useI18n } from "../i18n";
@@ -10,6 +10,8 @@ import { iconNamed } from "../ui/icons";
 import { own } from "../view/pointer";
 import { panelState, type Records } from "../view/state";
 import { View, type ViewAction } from "../view/View";
+import type { UiStates } from "../webview/uiState";
+import { WebView } from "../webview/WebView";
 import { dataKey, specNamespaces, type PluginData } from "./pluginData";
 
 export interface Panel {
@@ -82,7 +84,8 @@ interface Props {
   specs: UiSpecs;
   data: PluginData;
   locked: boolean;
-  onAction(pluginId: string, action: ViewAction): Promise<void>;
+  /** Resolves with the answer, if the action has one. */
+  onAction(pluginId: string, action: ViewAction): Promise<unknown>;
 }
 
 export const Panels = memo(function Panels({ specs, data, locked, onAction }: Props) {
@@ -94,6 +97,7 @@ export const Panels = memo(function Panels({ specs, data, locked, onAction }: Pr
   const [selected, setSelected] = useState<string>();
   const current = groups.some((group) => group.id === selected) ? selected : groups[0]?.id;
   const [enlarged, setEnlarged] = useState<string>();
+  const [uiStates] = useState<UiStates>(() => new Map());
   const updated = useUpdatedGroups(groups, data, current);
   // A panel alone in its tab needs no heading of its own; its button then stands beside the tabs.
   const alone = (group: Group) => (group.panels.length === 1 ? group.panels[0] : undefined);
@@ -139,17 +143,28 @@ export const Panels = memo(function Panels({ specs, data, locked, onAction }: Pr
               hidden={group.id !== current}
               className="panel-tab-content"
             >
-              {group.panels.map((panel) => (
-                <PanelFrame
-                  key={panel.id}
-                  panel={panel}
-                  titled={alone(group) === undefined}
-                  large={enlarged === panel.id}
-                  onLarge={(large) => setEnlarged(large ? panel.id : undefined)}
-                >
-                  <PanelBody panel={panel} data={data} locked={locked} onAction={onAction} />
-                </PanelFrame>
-              ))}
+              {group.panels.map((panel) => {
+                const Frame = isWebView(panel) ? StillPanelFrame : PanelFrame;
+                const large = enlarged === panel.id;
+                return (
+                  <Frame
+                    key={panel.id}
+                    panel={panel}
+                    titled={alone(group) === undefined}
+                    large={large}
+                    onLarge={(large) => setEnlarged(large ? panel.id : undefined)}
+                  >
+                    <PanelBody
+                      panel={panel}
+                      data={data}
+                      locked={locked}
+                      large={large}
+                      uiStates={uiStates}
+                      onAction={onAction}
+                    />
+                  </Frame>
+                );
+              })}
             </RadixTabs.Content>
           ))}
         </RadixTabs.Root>
@@ -252,14 +267,70 @@ function PanelFrame({ panel, titled, large, onLarge, children }: FrameProps) {
   );
 }
 
+const isWebView = (panel: Panel): boolean => own(panel.spec, "webview") !== undefined;
+
+/**
+ * The same for a web view: a frame that is moved in the page loads anew, so the element around it becomes the dialog where
+ * it stands. UIP-3
+ */
+function StillPanelFrame({ panel, titled, large, onLarge, children }: FrameProps) {
+  const { t } = useI18n();
+  const dialog = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    if (!element) return;
+    // Not `show()`: it would move the focus into a panel that is only there.
+    element.removeAttribute("open");
+    if (large) element.showModal();
+    else element.setAttribute("open", "");
+  }, [large]);
+  const close = () => {
+    // Closes what is modal, and gives the focus back to what opened it; the effect then shows it in its place again.
+    if (dialog.current?.open) dialog.current.close();
+    onLarge(false);
+  };
+  return (
+    <article className="panel" aria-label={panel.label} data-testid={`panel-${panel.pluginId}`} data-panel={panel.id}>
+      {titled && (
+        <header className="panel-head">
+          <h3>{panel.label}</h3>
+          <EnlargeButton panel={panel} onClick={() => onLarge(true)} />
+        </header>
+      )}
+      <dialog
+        ref={dialog}
+        className={large ? "webview-dialog" : "webview-home"}
+        role={large ? undefined : "group"}
+        aria-label={panel.label}
+        onCancel={(event) => {
+          event.preventDefault();
+          close();
+        }}
+      >
+        {large && (
+          <header className="dialog-header">
+            <h2 className="dialog-title">{panel.label}</h2>
+            <button type="button" className="icon-button" aria-label={t("app.close")} onClick={close}>
+              <X aria-hidden="true" />
+            </button>
+          </header>
+        )}
+        {children}
+      </dialog>
+    </article>
+  );
+}
+
 interface BodyProps {
   panel: Panel;
   data: PluginData;
   locked: boolean;
-  onAction(pluginId: string, action: ViewAction): Promise<void>;
+  large?: boolean;
+  uiStates: UiStates;
+  onAction(pluginId: string, action: ViewAction): Promise<unknown>;
 }
 
-function PanelBody({ panel, data, locked, onAction }: BodyProps) {
+function PanelBody({ panel, data, locked, large = false, uiStates, onAction }: BodyProps) {
   const { t, locale } = useI18n();
   const { spec, pluginId } = panel;
   const names = useMemo(() => specNamespaces(spec), [spec]);
@@ -273,7 +344,20 @@ function PanelBody({ panel, data, locked, onAction }: BodyProps) {
   );
   const act = useCallback((action: ViewAction) => onAction(pluginId, action), [onAction, pluginId]);
 
-  if (own(spec, "webview") !== undefined) return <p className="view-notice">{t("panels.webview")}</p>;
+  if (isWebView(panel)) {
+    return (
+      <WebView
+        id={panel.id}
+        label={panel.label}
+        webview={own(spec, "webview")}
+        data={main}
+        locked={locked}
+        large={large}
+        uiStates={uiStates}
+        onAction={act}
+      />
+    );
+  }
   const empty = names.main !== undefined && main.size === 0 && own(spec, "alwaysRender") !== true;
   if (empty) {
     return (
@@ -291,6 +375,7 @@ function PanelBody({ panel, data, locked, onAction }: BodyProps) {
 export const MessageBlocks = memo(function MessageBlocks({ specs, data, locked, onAction }: Props) {
   const { locale } = useI18n();
   const panels = useMemo(() => listPanels(specs.message, locale), [specs, locale]);
+  const [uiStates] = useState<UiStates>(() => new Map());
   const shown = panels.filter((panel) => {
     const { main } = specNamespaces(panel.spec);
     return main === undefined || (data.get(dataKey(panel.pluginId, main))?.size ?? 0) > 0;
@@ -305,7 +390,7 @@ export const MessageBlocks = memo(function MessageBlocks({ specs, data, locked, 
           aria-label={panel.label}
           data-testid={`block-${panel.pluginId}`}
         >
-          <PanelBody panel={panel} data={data} locked={locked} onAction={onAction} />
+          <PanelBody panel={panel} data={data} locked={locked} uiStates={uiStates} onAction={onAction} />
         </section>
       ))}
     </div>

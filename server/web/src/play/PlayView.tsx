@@ -160,7 +160,7 @@ function useViewActions(
   const { t } = useI18n();
   const { run } = play;
   return useCallback(
-    async (pluginId: string, { action, params }: ViewAction): Promise<void> => {
+    async (pluginId: string, { action, params }: ViewAction): Promise<unknown> => {
       switch (action) {
         case "draftMessage":
         case "selectChoice":
@@ -168,14 +168,14 @@ function useViewActions(
           const line = asText(params["text"] ?? params["content"] ?? params["title"]);
           if (line) setDraft((before) => (before.trim() ? `${before.trimEnd()} ${line}` : line));
           toStory();
-          return;
+          return { status: "ok" };
         }
         case "invokeCommand": {
           const args = params["args"];
           const tail = Array.isArray(args) ? args.map(asText).join(" ") : asText(args);
           const command = `/${asText(params["command"]).replace(/^\//, "")} ${tail}`.trim();
           await run({ type: "execute_command", command });
-          return;
+          return { status: "ok" };
         }
         case "invokeRuntime":
           return rpc(sessionId, t("panels.actionUnavailable"), {
@@ -206,10 +206,11 @@ function useViewActions(
   );
 }
 
-async function rpc(sessionId: string, unavailable: string, body: Record<string, unknown>): Promise<void> {
+async function rpc(sessionId: string, unavailable: string, body: Record<string, unknown>): Promise<unknown> {
   try {
     const answer = await api.pluginRpc(sessionId, body);
     if (answer.status === "approval-required") throw new ApiError(202, "approval-required", unavailable);
+    return answer;
   } catch (caught) {
     const error = toApiError(caught);
     if (error.status === 404 || error.status === 405) throw new Error(unavailable);

@@ -20,7 +20,7 @@ interface Props {
   state: unknown;
   locked: boolean;
   /** Resolves when done; a rejection is shown in the panel. */
-  onAction(action: ViewAction): Promise<void>;
+  onAction(action: ViewAction): Promise<unknown>;
 }
 
 /** Bindings of one event that are run; a longer list is hostile. */
