@@ -45,7 +45,11 @@ impl AllowedHosts {
 pub(super) async fn check(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let api = request.uri().path() == "/api" || request.uri().path().starts_with("/api/");
     let health = request.uri().path() == "/api/health";
-    let frame = request.uri().path() == FRAME_PATH;
+    let kind = match request.uri().path() {
+        FRAME_PATH => Kind::Frame,
+        _ if api => Kind::Api,
+        _ => Kind::Page,
+    };
     let refusal = match refuse(&state, &request) {
         Some(refusal) => Some(refusal),
         None if api && !health && state.is_closing() => {
@@ -57,7 +61,7 @@ pub(super) async fn check(State(state): State<AppState>, request: Request, next:
         Some(refusal) => refusal.into_response(),
         None => next.run(request).await,
     };
-    secure(response.headers_mut(), if frame { Kind::Frame } else if api { Kind::Api } else { Kind::Page });
+    secure(response.headers_mut(), kind);
     response
 }
 

@@ -45,7 +45,8 @@ pub(crate) fn installed() -> PathBuf {
         && ["playwright-core", "mermaid"]
             .iter()
             .all(|name| work.join("node_modules").join(name).join("package.json").is_file());
-    for file in ["package.json", "package-lock.json", ".npmrc", "launch.mjs", "drive.mjs", "render.mjs", "webview.mjs"] {
+    for file in ["package.json", "package-lock.json", ".npmrc", "launch.mjs", "drive.mjs", "render.mjs", "webview.mjs"]
+    {
         fs::copy(source.join(file), work.join(file)).unwrap();
     }
     if !installed {
