@@ -60,6 +60,8 @@ pub const MIN_DIGEST_PREFIX: usize = 4;
 pub const PORT_TRIES: u16 = 20;
 /// Cases in one case file.
 pub const MAX_CASES: usize = 1_000;
+/// Executions before the one a case is about.
+pub const MAX_CASE_STEPS: usize = 20;
 /// Log lines kept of one case.
 pub const MAX_CASE_LOGS: usize = 10_000;
 /// Deepest UI spec that is translated; deeper parts are handed out as they are.

@@ -51,8 +51,22 @@ pub(super) struct Case {
     pub(super) with_plugins: Option<Vec<String>>,
     /// Files to keep; needs media, which are not there yet.
     pub(super) artifacts: Option<Json>,
+    /// What runs first, in the same session; each must be committed.
+    pub(super) before: Vec<Step>,
     /// What must come of it.
     pub(super) expect: Expect,
+}
+
+/// An execution before the one a case is about.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub(super) struct Step {
+    /// The runtime to start; without one a player turn runs.
+    pub(super) runtime_id: Option<String>,
+    /// What the player wrote.
+    pub(super) message: String,
+    /// Manual payload.
+    pub(super) payload: Option<Json>,
 }
 
 /// Where a case runs.
@@ -208,6 +222,9 @@ fn parse(text: &str) -> Result<Vec<Case>, String> {
         if cases.iter().any(|earlier| earlier.name == case.name) {
             return Err(format!("case {place}: the name {:?} is taken by an earlier case", case.name));
         }
+        if case.before.len() > limits::MAX_CASE_STEPS {
+            return Err(format!("case {place}: `before` holds at most {} steps", limits::MAX_CASE_STEPS));
+        }
         cases.push(case);
     }
     Ok(cases)
@@ -226,6 +243,15 @@ mod tests {
     }
 
     #[test]
+    fn steps_before_a_case_are_few() {
+        let steps = |count: usize| {
+            parse(&format!(r#"[{{"name": "a", "before": [{}]}}]"#, vec![r#"{"message": "on"}"#; count].join(",")))
+        };
+        assert_eq!(steps(limits::MAX_CASE_STEPS).unwrap()[0].before.len(), limits::MAX_CASE_STEPS);
+        assert!(steps(limits::MAX_CASE_STEPS + 1).unwrap_err().contains("at most"));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, part) in [
             ("[", "EOF"),
@@ -237,6 +263,7 @@ mod tests {
             (r#"[{"name": "a"}, {"name": "a"}]"#, "taken"),
             (r#"[{"name": "a", "expects": {}}]"#, "expects"),
             (r#"[{"name": "a", "expect": {"pluginData": [{"key": "k"}]}}]"#, "namespace"),
+            (r#"[{"name": "a", "before": [{"runtime": "x"}]}]"#, "runtime"),
         ] {
             let message = parse(text).unwrap_err();
             assert!(message.contains(part), "{text}: {message}");

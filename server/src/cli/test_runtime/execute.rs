@@ -84,19 +84,35 @@ async fn with_engine(
             ..NewSession::default()
         })
         .await?;
-    let kind = match &case.runtime_id {
-        Some(runtime) => ExecutionKind::Manual {
-            runtime_id: check::full_id(bench, &tested, runtime),
-            payload: case.payload.clone().unwrap_or_else(|| Json::from_value(json!({}))),
-            message: case.message.clone(),
-            ignore_upstreams: case.ignore_upstreams,
-        },
-        None => ExecutionKind::Player { message: case.message.clone() },
-    };
     let request =
-        ExecutionRequest { session_id: session.id.clone(), kind, cancel: CancellationToken::new(), request_id: None };
-    let turn = engine.execute(request, None).await?;
-    let filter = DataFilter { plugin: Some(tested), namespace: None, key: None, hidden: true };
+        |runtime: Option<&String>, message: &str, payload: Option<&Json>, ignore_upstreams| ExecutionRequest {
+            session_id: session.id.clone(),
+            kind: match runtime {
+                Some(runtime) => ExecutionKind::Manual {
+                    runtime_id: check::full_id(bench, &tested, runtime),
+                    payload: payload.cloned().unwrap_or_else(|| Json::from_value(json!({}))),
+                    message: message.to_owned(),
+                    ignore_upstreams,
+                },
+                None => ExecutionKind::Player { message: message.to_owned() },
+            },
+            cancel: CancellationToken::new(),
+            request_id: None,
+        };
+    for (at, step) in case.before.iter().enumerate() {
+        let asked = request(step.runtime_id.as_ref(), &step.message, step.payload.as_ref(), case.ignore_upstreams);
+        let turn = engine.execute(asked, None).await?;
+        if let Some(error) = turn.error {
+            return Err(ExecError::Invalid {
+                field: format!("before[{at}]"),
+                message: format!("was not committed: [{}] {}", error.code, error.message),
+            }
+            .into());
+        }
+    }
+    let asked = request(case.runtime_id.as_ref(), &case.message, case.payload.as_ref(), case.ignore_upstreams);
+    let turn = engine.execute(asked, None).await?;
+    let filter = DataFilter { plugin: Some(tested.clone()), namespace: None, key: None, hidden: true };
     let records = engine.data(&session.id, filter)?;
     let rows = records
         .iter()
