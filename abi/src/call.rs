@@ -70,6 +70,13 @@ pub struct CallContext {
     pub writable: bool,
     /// Does the call get `ctx.tools` and `ctx.gateway`?
     pub effects: bool,
+    /// Does the call get `ctx.gateway` alone? A service borrows its caller's.
+    pub gateway: bool,
+    /// May the call use `ctx.services`?
+    pub services: bool,
+    /// Does the call look on only (services, extension handlers)? It then has no `ctx.inputs`, `ctx.store`,
+    /// `ctx.progress`.
+    pub view: bool,
 }
 
 /// How long a call may take and how much it may give back.

@@ -1,5 +1,10 @@
 //! What plugin code can ask of its host during one call. `covel-exec` implements it.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering},
+};
+
 use covel_graph::Json;
 use futures_util::future::BoxFuture;
 
@@ -68,6 +73,41 @@ pub enum HostRequest {
         /// Options.
         options: Json,
     },
+    /// `ctx.services.call({pluginId?, name?, contract, input}, {timeoutMs?, signal?})`. SVC-5
+    ServiceCall {
+        /// The request object as given.
+        request: Json,
+        /// `timeoutMs`, when given.
+        timeout_ms: Option<f64>,
+        /// Decides between the answer and the caller's own signal.
+        settlement: Settlement,
+    },
+}
+
+/// Whether an operation's answer still counts: either it is kept, or whoever waits has given it up; never both.
+#[derive(Clone, Debug, Default)]
+pub struct Settlement(Arc<AtomicU8>);
+
+const OPEN: u8 = 0;
+const KEPT: u8 = 1;
+const ABANDONED: u8 = 2;
+
+impl Settlement {
+    /// The answer is to count. `false`: it was given up before.
+    pub fn keep(&self) -> bool {
+        self.settle(KEPT)
+    }
+
+    /// Nobody waits any more. `false`: the answer counts already and will come.
+    pub fn abandon(&self) -> bool {
+        self.settle(ABANDONED)
+    }
+
+    fn settle(&self, to: u8) -> bool {
+        self.0
+            .compare_exchange(OPEN, to, Ordering::AcqRel, Ordering::Acquire)
+            .map_or_else(|before| before == to, |_| true)
+    }
 }
 
 /// The host side of one call. Sync methods answer from memory or LMDB in microseconds and may be called from a
@@ -110,6 +150,17 @@ pub trait CallHost: Send + Sync + 'static {
     fn world(&self, part: &str) -> Result<Json, HostError>;
     /// A part of `ctx.store` (`getSession`, `listPlayerInputs`, `listTurnMessages`...) with its argument.
     fn store(&self, method: &str, argument: &Json) -> Result<Json, HostError>;
+    /// `ctx.services.discover(contract)`: the services this call could make use of. SVC-4
+    fn discover(&self, contract: &str) -> Result<Json, HostError> {
+        let _ = contract;
+        Err(HostError {
+            name: "ServiceError",
+            code: "unavailable".into(),
+            message: "services are not offered here".into(),
+        })
+    }
+    /// `ctx.world` was taken for the first time: what it shows is copied now. CTX-1
+    fn world_taken(&self) {}
     /// `ctx.logger.*` and `console.*`.
     fn log(&self, level: LogLevel, message: &str, meta: Option<&Json>);
     /// An operation that takes time. Dropping the future cancels it.

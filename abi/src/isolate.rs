@@ -26,7 +26,7 @@ use crate::{
     },
     fence::{Fence, Trip},
     generation::{Blueprint, Registrations},
-    host::CallHost,
+    host::{CallHost, Settlement},
     limits::DRAIN_AFTER_INTERRUPT,
     modules::{PackageLoader, PackageResolver},
     queue::{Pulse, Queue},
@@ -65,6 +65,8 @@ pub(crate) struct Operation {
     pub(crate) call: u32,
     pub(crate) resolve: Persistent<Function<'static>>,
     pub(crate) reject: Persistent<Function<'static>>,
+    pub(crate) settlement: Settlement,
+    pub(crate) task: AbortHandle,
 }
 
 pub(crate) struct Timer {
@@ -253,7 +255,11 @@ impl Isolate {
             let context = &running.context;
             let names: Vec<&'static str> = context.fields.iter().map(|(name, _)| *name).collect();
             let inputs: Vec<String> = context.inputs.iter().map(|(name, _)| name.clone()).collect();
-            let flags = u32::from(context.writable) | (u32::from(context.effects) << 1);
+            let flags = u32::from(context.writable)
+                | (u32::from(context.effects) << 1)
+                | (u32::from(context.services) << 2)
+                | (u32::from(context.view) << 3)
+                | (u32::from(context.gateway) << 4);
             (running.deadline, running.cancel.clone(), names, inputs, flags)
         };
         self.turn(call, deadline, Some(cancel), |ctx, api| {
@@ -268,7 +274,7 @@ impl Isolate {
         operation: u32,
         result: Result<Json, crate::HostError>,
     ) -> Option<(u32, Option<Trip>)> {
-        let Operation { call, resolve, reject } = self.state.operations.borrow_mut().remove(&operation)?;
+        let Operation { call, resolve, reject, .. } = self.state.operations.borrow_mut().remove(&operation)?;
         let (deadline, cancel) = {
             let mut calls = self.state.calls.borrow_mut();
             let running = calls.get_mut(&call)?;

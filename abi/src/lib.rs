@@ -29,5 +29,5 @@ pub use generation::{
     ActionInfo, CloseReport, Declared, DeclaredService, Generation, GenerationSpec, HookInfo, ModuleFiles,
     Registrations, ServiceInfo, ToolInfo,
 };
-pub use host::{CallHost, DataRow, HostError, HostRequest, LogLevel};
+pub use host::{CallHost, DataRow, HostError, HostRequest, LogLevel, Settlement};
 pub use js_host::{CallRequest, JsHost, JsOptions};

@@ -23,6 +23,7 @@ use fixedbitset::FixedBitSet;
 use crate::{
     document::ErrorInfo,
     native::{NativePackage, NativeRuntime},
+    services::table::ServiceTable,
     world::DIMENSIONS_CONTRACT,
 };
 
@@ -124,6 +125,8 @@ pub struct ActivePlan {
     pub detached: FixedBitSet,
     /// Stage runtimes that are declared detached but run in the turn, and why.
     pub kept_in_turn: Vec<(RuntimeIx, String)>,
+    /// Services of its packages.
+    pub(crate) services: ServiceTable,
     /// Topic -> who declares its schema.
     topic_owner: HashMap<String, usize>,
     /// Contract -> who declares its schema.
@@ -160,6 +163,7 @@ impl ActivePlan {
             kept_in_turn,
             plan,
             digest,
+            services: ServiceTable::new(&packages),
             packages,
             layers: Arc::new(LayerCache::default()),
             topic_owner,

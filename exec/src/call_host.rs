@@ -1,5 +1,6 @@
 //! The host side of one runtime: reads through the layer's view with tracking, buffered writes, random draws, logs.
 
+mod provider;
 mod world;
 
 use std::{
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    active::{ActivePlan, check},
+    active::{ActivePlan, LoadedPackage, check},
     ambient::Ambient,
     given::Given,
     jobs::{JobSeed, Reads, progress},
@@ -31,12 +32,13 @@ use crate::{
     random,
     reads::{ReadSet, Seen},
     results::EmittedEvent,
+    services::{Grants, operation::Operation, trace::ServiceLog},
     session::{MessageRecord, SessionRecord},
     tape::Recorder,
     world::{self as world_model, cast::Cast, seat},
     write::Write,
 };
-pub(crate) use world::world_key;
+pub(crate) use world::{world_key, world_part_in};
 
 /// What all runtimes of one execution share. Frozen at its start.
 pub struct Shared {
@@ -80,6 +82,10 @@ pub struct Shared {
     pub(crate) job: Option<Box<JobSeed>>,
     /// What else it starts with.
     pub given: Given,
+    /// Which packages' code this session lets run, as of now.
+    pub(crate) grants: Grants,
+    /// The service calls it made. TRC-2
+    pub(crate) service_log: ServiceLog,
 }
 
 impl Shared {
@@ -179,6 +185,7 @@ struct Buffer {
     written: usize,
     producers: FixedBitSet,
     data_reads: Option<Box<FixedBitSet>>,
+    staged_reads: Option<Box<FixedBitSet>>,
     read_set: Option<Box<ReadSet>>,
     draws: HashMap<String, u64>,
     log_lines: usize,
@@ -187,6 +194,7 @@ struct Buffer {
     requested: usize,
     events: Vec<EmittedEvent>,
     failed_tool: Option<String>,
+    desk: Option<Box<provider::Desk>>,
 }
 
 /// Serves operations that take time.
@@ -210,12 +218,16 @@ pub struct Buffered {
     pub producers: FixedBitSet,
     /// Of these, whose uncommitted writes it read.
     pub data_reads: Option<Box<FixedBitSet>>,
+    /// Of these, whose staged operations it read.
+    pub(crate) staged_reads: Option<Box<FixedBitSet>>,
     /// The records it read, with versions.
     pub(crate) read_set: Option<Box<ReadSet>>,
     /// Events of tools called through `ctx.tools.call`.
     pub events: Vec<EmittedEvent>,
     /// The first tool call through `ctx.tools.call` that failed; the runtime then fails too.
     pub failed_tool: Option<String>,
+    /// What write services staged, in the order in which they were called. WSV-5
+    pub(crate) operations: Vec<Operation>,
 }
 
 /// May plugin code write this namespace? `_` names are reserved, except a package's own `_hidden.*`.
@@ -252,8 +264,48 @@ pub fn check_value(plugin: &str, namespace: &str, key: &str, value: &Json) -> Re
     Ok(())
 }
 
+/// What a write makes of a record of this package, and how many bytes that takes: the view keeps the value, the list of
+/// writes keeps the operations. `current` is what an update applies to.
+///
+/// # Errors
+/// The rule it breaks: `invalid-input`, `conflict`, `value-too-large`, `value-too-deep`, `data-schema-invalid`.
+pub(crate) fn check_data(
+    package: &LoadedPackage,
+    namespace: &str,
+    key: &str,
+    op: &DataOp,
+    current: Option<&Json>,
+) -> Result<(Option<Json>, usize), HostError> {
+    let (value, listed) = match op {
+        DataOp::Set(value) => (value.clone(), 0),
+        DataOp::Delete => return Ok((None, 0)),
+        DataOp::Update(list) => {
+            let next = ops::apply(current.map(Json::value), list.value()).map_err(|error| match error {
+                ops::OpsError::Invalid(message) => HostError::new("invalid-input", message),
+                ops::OpsError::Conflict(message) => HostError { name: "ToolError", code: "conflict".into(), message },
+            })?;
+            (Json::from_value(next), list.byte_len())
+        }
+    };
+    check_value(package.id(), namespace, key, &value)?;
+    if let Some(validator) = package.data_schemas.get(namespace) {
+        check(validator, value.value()).map_err(|message| {
+            HostError::new("data-schema-invalid", format!("{namespace}/{key} breaks its schema: {message}"))
+        })?;
+    }
+    let bytes = value.byte_len() + listed;
+    Ok((Some(value), bytes))
+}
+
 impl Buffer {
     /// Uncommitted data of another runtime was read.
+    fn note_entry(&mut self, producer: RuntimeIx, staged: bool) {
+        self.note_data(producer);
+        if staged {
+            self.staged_reads.get_or_insert_default().grow_and_insert(producer.index());
+        }
+    }
+
     fn note_data(&mut self, producer: RuntimeIx) {
         self.producers.grow_and_insert(producer.index());
         self.data_reads.get_or_insert_default().grow_and_insert(producer.index());
@@ -276,6 +328,7 @@ impl RuntimeCall {
                 written: 0,
                 producers: FixedBitSet::new(),
                 data_reads: None,
+                staged_reads: None,
                 read_set: None,
                 draws: HashMap::new(),
                 log_lines: 0,
@@ -284,6 +337,7 @@ impl RuntimeCall {
                 requested: 0,
                 events: Vec::new(),
                 failed_tool: None,
+                desk: None,
             }),
         }
     }
@@ -328,9 +382,11 @@ impl RuntimeCall {
             writes: std::mem::take(&mut buffer.writes),
             producers: std::mem::take(&mut buffer.producers),
             data_reads: buffer.data_reads.take(),
+            staged_reads: buffer.staged_reads.take(),
             read_set: buffer.read_set.take(),
             events: std::mem::take(&mut buffer.events),
             failed_tool: buffer.failed_tool.take(),
+            operations: buffer.desk.take().map(|desk| desk.into_operations()).unwrap_or_default(),
         }
     }
 
@@ -401,37 +457,53 @@ impl RuntimeCall {
         Ok(buffer)
     }
 
-    fn stored(&self, namespace: &str, key: &str) -> Result<Option<covel_store::DataRecord>, HostError> {
-        let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
+    fn stored(&self, plugin: u32, namespace: &str, key: &str) -> Result<Option<covel_store::DataRecord>, HostError> {
+        let plugin = &self.shared.plan.packages[plugin as usize].plugin_id;
         let read = |reader: &covel_store::Reader<'_>| reader.get_data(&self.shared.session_id, plugin, namespace, key);
         self.shared.store.read(read).map_err(store_failed)
     }
 
     /// As [`Self::stored`], for a caller that learns it: a job hangs on what it learned.
-    fn learned(&self, namespace: &str, key: &str) -> Result<Option<covel_store::DataRecord>, HostError> {
-        let found = self.stored(namespace, key)?;
+    fn learned(&self, plugin: u32, namespace: &str, key: &str) -> Result<Option<covel_store::DataRecord>, HostError> {
+        let found = self.stored(plugin, namespace, key)?;
         if let Some(reads) = self.shared.job_reads() {
             let version = found.as_ref().map(covel_store::DataRecord::version);
-            reads.record(self.plugin_id(), namespace, key, version);
+            reads.record(self.shared.plan.packages[plugin as usize].id(), namespace, key, version);
         }
         Ok(found)
     }
 
     fn seen(&self, buffer: &mut Buffer, namespace: &str, key: &str, tracked: bool) -> Result<Option<Json>, HostError> {
-        let found = buffer.view.get(&self.key(namespace, key)).map(|entry| (entry.value.clone(), entry.producer));
+        self.seen_of(buffer, self.plugin, namespace, key, tracked)
+    }
+
+    /// As [`Self::seen`], of any package: a service reads its own through whoever called it. CTX-3
+    fn seen_of(
+        &self,
+        buffer: &mut Buffer,
+        plugin: u32,
+        namespace: &str,
+        key: &str,
+        tracked: bool,
+    ) -> Result<Option<Json>, HostError> {
+        let name = DataKey { plugin, namespace: namespace.into(), key: key.into() };
+        let found = buffer.view.get(&name).map(|entry| (entry.value.clone(), entry.producer, entry.staged));
         match found {
-            Some((value, producer)) => {
+            Some((value, producer, staged)) => {
                 if producer != self.runtime {
-                    buffer.note_data(producer);
-                    buffer.read_set.get_or_insert_default().record(namespace, key, Seen::Uncommitted(producer));
+                    buffer.note_entry(producer, staged);
+                    let (namespace, seen) = (self.traced(plugin, namespace), Seen::Uncommitted(producer));
+                    buffer.read_set.get_or_insert_default().record(&namespace, key, seen);
                 }
                 Ok(value)
             }
             None => {
-                let found = if tracked { self.learned(namespace, key)? } else { self.stored(namespace, key)? };
+                let found =
+                    if tracked { self.learned(plugin, namespace, key)? } else { self.stored(plugin, namespace, key)? };
                 if tracked {
                     let version = found.as_ref().map(covel_store::DataRecord::version);
-                    buffer.read_set.get_or_insert_default().record(namespace, key, Seen::Committed(version));
+                    let (traced, seen) = (self.traced(plugin, namespace), Seen::Committed(version));
+                    buffer.read_set.get_or_insert_default().record(&traced, key, seen);
                 }
                 found.map(|record| readable(record.value, namespace, key)).transpose()
             }
@@ -458,34 +530,13 @@ impl RuntimeCall {
                 format!("one runtime may write at most {MAX_WRITES_PER_RUNTIME} records"),
             ));
         }
-        let value = match &op {
-            DataOp::Set(value) => Some(value.clone()),
-            DataOp::Delete => None,
-            DataOp::Update(list) => {
-                // Applied to the newest value at commit, so nothing hangs on the one seen now. DAT-1
-                let current = self.seen(buffer, namespace, key, false)?;
-                let next =
-                    ops::apply(current.as_ref().map(Json::value), list.value()).map_err(|error| match error {
-                        ops::OpsError::Invalid(message) => HostError::new("invalid-input", message),
-                        ops::OpsError::Conflict(message) => {
-                            HostError { name: "ToolError", code: "conflict".into(), message }
-                        }
-                    })?;
-                Some(Json::from_value(next))
-            }
+        // Applied to the newest value at commit, so nothing hangs on the one seen now. DAT-1
+        let current = match &op {
+            DataOp::Update(_) => self.seen(buffer, namespace, key, false)?,
+            _ => None,
         };
-        if let Some(value) = &value {
-            check_value(self.plugin_id(), namespace, key, value)?;
-            let package = &self.shared.plan.packages[self.plugin as usize];
-            if let Some(validator) = package.data_schemas.get(namespace) {
-                check(validator, value.value()).map_err(|message| {
-                    HostError::new("data-schema-invalid", format!("{namespace}/{key} breaks its schema: {message}"))
-                })?;
-            }
-        }
-        // The view keeps the value, the list of writes keeps the operations.
-        let bytes =
-            value.as_ref().map_or(0, Json::byte_len) + if let DataOp::Update(list) = &op { list.byte_len() } else { 0 };
+        let package = &self.shared.plan.packages[self.plugin as usize];
+        let (value, bytes) = check_data(package, namespace, key, &op, current.as_ref())?;
         if bytes > MAX_WRITE_BYTES_PER_RUNTIME - buffer.written {
             return Err(HostError::new(
                 "too-many-writes",
@@ -500,8 +551,12 @@ impl RuntimeCall {
 
     /// Lists a namespace through the view, in creation order; tracked as a read of everything listed.
     pub fn list(&self, namespace: &str) -> Result<Vec<DataRow>, HostError> {
+        self.list_of(self.plugin, namespace)
+    }
+
+    fn list_of(&self, owner: u32, namespace: &str) -> Result<Vec<DataRow>, HostError> {
         let mut buffer = self.open()?;
-        let plugin = &self.shared.plan.packages[self.plugin as usize].plugin_id;
+        let plugin = &self.shared.plan.packages[owner as usize].plugin_id;
         let committed = self
             .shared
             .store
@@ -530,9 +585,9 @@ impl RuntimeCall {
         let mut producers = Vec::new();
         let rows = {
             let now = self.shared.session.updated_at.clone();
-            let overlaid = buffer.view.namespace(self.plugin, &shared_namespace).inspect(|(_, entry)| {
+            let overlaid = buffer.view.namespace(owner, &shared_namespace).inspect(|(_, entry)| {
                 if entry.producer != self.runtime {
-                    producers.push(entry.producer);
+                    producers.push((entry.producer, entry.staged));
                 }
             });
             overlay_rows(committed, overlaid, |key, value, before| DataRow {
@@ -542,10 +597,10 @@ impl RuntimeCall {
                 updated_at: now.clone(),
             })
         };
-        for producer in producers {
-            buffer.note_data(producer);
+        for (producer, staged) in producers {
+            buffer.note_entry(producer, staged);
         }
-        buffer.read_set.get_or_insert_default().list(namespace, rows.len());
+        buffer.read_set.get_or_insert_default().list(&self.traced(owner, namespace), rows.len());
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
@@ -665,6 +720,13 @@ impl CallHost for RuntimeCall {
         }
     }
 
+    fn discover(&self, contract: &str) -> Result<Json, HostError> {
+        match self.service_client()? {
+            Some(client) => client.discover(contract),
+            None => Err(crate::services::error("unavailable", "services are not offered here")),
+        }
+    }
+
     fn log(&self, level: LogLevel, message: &str, meta: Option<&Json>) {
         {
             let mut buffer = self.buffer.lock();
@@ -683,7 +745,8 @@ impl CallHost for RuntimeCall {
         });
         match served {
             Ok((Some(_), count)) if count > MAX_REQUESTS_PER_CALL => {
-                let message = format!("one call may ask tools and models at most {MAX_REQUESTS_PER_CALL} times");
+                let message =
+                    format!("one call may ask tools, services and models at most {MAX_REQUESTS_PER_CALL} times");
                 let error = HostError::new("too-many-requests", message);
                 Box::pin(async move { Err(error) })
             }
@@ -717,7 +780,7 @@ fn two_texts(argument: &Json) -> Result<(String, String), HostError> {
 }
 
 /// A stored value that can be parsed; a damaged one is refused, never taken for `null`.
-fn readable(value: Json, namespace: &str, key: &str) -> Result<Json, HostError> {
+pub(crate) fn readable(value: Json, namespace: &str, key: &str) -> Result<Json, HostError> {
     match value.checked() {
         Ok(_) => Ok(value),
         Err(error) => {
@@ -726,6 +789,6 @@ fn readable(value: Json, namespace: &str, key: &str) -> Result<Json, HostError> 
     }
 }
 
-fn store_failed(error: covel_store::StoreError) -> HostError {
+pub(crate) fn store_failed(error: covel_store::StoreError) -> HostError {
     HostError::new("store-failed", error.to_string())
 }

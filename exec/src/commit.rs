@@ -9,6 +9,7 @@ use covel_graph::{
     Json, PluginId, RuntimeIx, SessionId, Stage, TurnId, fragment::Visibility, limits::MAX_DATA_VALUE_BYTES,
 };
 use covel_store::{Store, StoreError, TransactError, Tx, failpoint};
+use fixedbitset::FixedBitSet;
 use serde_json::json;
 
 use crate::{
@@ -20,8 +21,10 @@ use crate::{
     flow::CommitExtras,
     inputs::EXPORT_OWNER,
     jobs::{JobCommit, JobRow, PendingJob, document_entry, pending},
+    limits::MAX_NOT_APPLIED,
     ops,
     overlay::{DataOp, DataWrite},
+    services::operation::{NotApplied, Operation, OperationStatus},
     session::{MessageRecord, Phase, SessionRecord, SetupState},
     snapshot::{self, SnapshotRecord},
     suspend::{self, Continuation, SuspensionRecord},
@@ -41,6 +44,9 @@ struct Unit {
     story: bool,
     setup: bool,
     writes: Vec<Write>,
+    /// What write services staged on it, with its row in the document.
+    operations: Vec<(usize, Operation)>,
+    staged_reads: Option<Box<FixedBitSet>>,
     export: Option<(String, Json)>,
     package: Arc<LoadedPackage>,
     hangs: Vec<Hang>,
@@ -56,6 +62,8 @@ struct Unit {
 struct UnitChanges {
     data: Vec<DataChange>,
     changes: Vec<ChangeDocument>,
+    /// What became of its operations.
+    operations: Vec<(usize, Result<(), ErrorInfo>)>,
     /// Its export could not be stored.
     note: Option<ErrorInfo>,
 }
@@ -83,6 +91,10 @@ pub struct CommitPlan {
     /// The job it is the end of.
     ends: Option<JobCommit>,
     extras: CommitExtras,
+    /// Runtimes that were kept though operations of theirs came to nothing. WSV-10
+    lost_operations: FixedBitSet,
+    /// The operation that made its unit fail.
+    broke: Option<(usize, ErrorInfo)>,
 }
 
 /// What a commit did.
@@ -188,7 +200,13 @@ impl CommitPlan {
         let plan = &shared.plan;
         let mut units = Vec::new();
         let mut setup = Vec::new();
+        let mut rows = 0..;
         for runtime in &walked.order {
+            let staged = walked.slots[runtime.index()].operations.iter();
+            // The list ends each zip, so no row is lost.
+            let operations = staged.cloned().zip(rows.by_ref());
+            let operations: Vec<(usize, Operation)> =
+                operations.filter(|(one, _)| !one.discarded).map(|(one, row)| (row, one)).collect();
             let Some(result) = walked.slots[runtime.index()].result() else { continue };
             let is_setup =
                 matches!(walked.core.phase_kind(walked.core.place(*runtime)), Some(PhaseKind::Stage(Stage::Setup)));
@@ -222,6 +240,8 @@ impl CommitPlan {
                 story: is_story(plan, *runtime),
                 setup: is_setup,
                 writes: result.writes.clone(),
+                operations,
+                staged_reads: walked.slots[runtime.index()].staged_reads.clone(),
                 export,
                 package: Arc::clone(plan.package(*runtime)),
                 hangs: hangs(
@@ -281,6 +301,8 @@ impl CommitPlan {
             jobs: pending(walked, millis, &*shared.ambient),
             ends: None,
             extras: CommitExtras::default(),
+            lost_operations: FixedBitSet::new(),
+            broke: None,
             trace,
         }
     }
@@ -360,6 +382,7 @@ impl CommitPlan {
                 Ok(written) => {
                     self.document.notes.extend(written.note);
                     self.document.changes.extend(written.changes);
+                    self.settle_operations(&unit, written.operations);
                     for change in written.data {
                         let at = (change.plugin_id.clone(), change.namespace.clone(), change.key.clone());
                         changes.insert(at, change);
@@ -367,6 +390,9 @@ impl CommitPlan {
                     kept.push(unit);
                 }
                 Err(error) => {
+                    if let Some((row, error)) = self.broke.take() {
+                        self.document.operations[row].fail(&error, unit.concealed);
+                    }
                     let error = if unit.concealed { conceal(error) } else { error };
                     match cascade.refuse(unit.runtime, unit.story, unit.setup) {
                         Verdict::Isolated => isolated.push(IsolatedDocument { runtime_id: unit.id, error }),
@@ -398,6 +424,9 @@ impl CommitPlan {
             seat::reconcile(&mut self.session.seats, &players);
         }
         self.document.isolated = isolated;
+        if self.extras.main_loop {
+            self.note_not_applied();
+        }
         if self.ends.is_none() {
             self.clock(&kept, &jobs);
             self.session.turn_count += 1;
@@ -445,6 +474,14 @@ impl CommitPlan {
 
     /// Does the unit hang on something dropped? A story that only read from it is kept, with a note. RDD-2
     fn falls_with(&mut self, unit: &Unit, cascade: &Cascade) -> Option<ErrorInfo> {
+        if let Some(lost) =
+            unit.staged_reads.as_ref().and_then(|reads| reads.intersection(&self.lost_operations).next())
+            && !unit.story
+        {
+            let lost = RuntimeIx(u32::try_from(lost).unwrap_or(u32::MAX));
+            let message = format!("an operation of upstream {} did not commit", self.plan.runtime_id(lost));
+            return Some(ErrorInfo::new("upstream-not-committed", message));
+        }
         let (plan, notes) = (&self.plan, &mut self.document.notes);
         let lost = |runtime: RuntimeIx| {
             notes.push(ErrorInfo::new(
@@ -476,13 +513,14 @@ impl CommitPlan {
         let mut made = UnitChanges { data: Vec::with_capacity(unit.writes.len()), ..UnitChanges::default() };
         for (at, write) in unit.writes.iter().enumerate() {
             match write {
-                Write::Data(write) => made.data.push(self.apply_data(tx, unit, write)?),
+                Write::Data(write) => made.data.push(self.apply_data(tx, &unit.package, write)?),
                 Write::Proposal(proposal) => {
                     let author = Author { plugin: &unit.plugin, runtime: &unit.id, at };
                     made.changes.extend(self.world.apply(tx, author, proposal)?);
                 }
             }
         }
+        self.apply_operations(tx, unit, &mut made)?;
         if unit.story && unit.narrative.is_some() && !self.manual {
             let author = Author { plugin: &unit.plugin, runtime: &unit.id, at: unit.writes.len() };
             made.changes.extend(self.world.narrated(tx, author)?);
@@ -502,13 +540,79 @@ impl CommitPlan {
         Ok(made)
     }
 
-    fn apply_data(&self, tx: &mut Tx<'_>, unit: &Unit, write: &DataWrite) -> Result<DataChange, Refused> {
+    /// Applies what write services staged on a unit, each operation whole or not at all. One that does not hold costs a
+    /// story nothing but itself, any other unit everything. WSV-5, WSV-10
+    fn apply_operations(&mut self, tx: &mut Tx<'_>, unit: &Unit, made: &mut UnitChanges) -> Result<(), Refused> {
+        for (row, operation) in &unit.operations {
+            let package = Arc::clone(&self.plan.packages[operation.provider as usize]);
+            let applied = tx.savepoint(|tx| {
+                operation.writes.iter().map(|write| self.apply_data(tx, &package, write)).collect::<Result<Vec<_>, _>>()
+            });
+            let error = match applied {
+                Ok(changes) => {
+                    made.data.extend(changes);
+                    made.operations.push((*row, Ok(())));
+                    continue;
+                }
+                Err(Refused::Rule(error)) => error,
+                Err(Refused::Store(error @ (StoreError::ValueTooLarge { .. } | StoreError::NamespaceFull { .. }))) => {
+                    ErrorInfo::new(error.code(), error.to_string())
+                }
+                Err(refused) => return Err(refused),
+            };
+            if unit.story {
+                made.operations.push((*row, Err(error)));
+                continue;
+            }
+            let message = format!("{} {}: {}", package.id(), operation.source(), error.message);
+            let error = ErrorInfo::new(error.code, message);
+            self.broke = Some((*row, error.clone()));
+            return Err(Refused::Rule(error));
+        }
+        Ok(())
+    }
+
+    /// A unit is kept: what became of its operations.
+    fn settle_operations(&mut self, unit: &Unit, operations: Vec<(usize, Result<(), ErrorInfo>)>) {
+        for (row, outcome) in operations {
+            let document = &mut self.document.operations[row];
+            match outcome {
+                Ok(()) => document.status = OperationStatus::Committed,
+                Err(error) => {
+                    document.fail(&error, unit.concealed);
+                    self.lost_operations.grow_and_insert(unit.runtime.index());
+                }
+            }
+        }
+    }
+
+    /// What agents are told of in the next execution of the main loop. WSV-10
+    fn note_not_applied(&mut self) {
+        let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut all = Vec::new();
+        for row in self.document.operations.iter().filter(|row| row.status == OperationStatus::Failed) {
+            let count = told.entry(&row.caller_runtime_id).or_default();
+            *count += 1;
+            if *count <= MAX_NOT_APPLIED {
+                all.push(NotApplied {
+                    runtime_id: row.caller_runtime_id.clone(),
+                    provider_plugin_id: row.provider_plugin_id.clone(),
+                    contract: row.contract.clone(),
+                    code: row.code.clone().unwrap_or_default(),
+                });
+            }
+        }
+        self.session.not_applied = all;
+    }
+
+    fn apply_data(&self, tx: &mut Tx<'_>, package: &LoadedPackage, write: &DataWrite) -> Result<DataChange, Refused> {
+        let plugin = &package.plugin_id;
         let value = match &write.op {
             DataOp::Set(value) => Some(value.clone()),
             DataOp::Delete => None,
             DataOp::Update(list) => {
                 // DAT-1: applied to the newest value, so writers of different fields both survive.
-                let current = tx.read().get_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
+                let current = tx.read().get_data(&self.session_id, plugin, &write.namespace, &write.key)?;
                 let current = current.as_ref().map(|record| record.value.checked()).transpose().map_err(|error| {
                     let at = format!("{}/{}", write.namespace, write.key);
                     rule("stored-value-damaged", format!("{at} cannot be read back: {error}"))
@@ -531,19 +635,19 @@ impl CommitPlan {
                         ),
                     ));
                 }
-                if let Some(validator) = unit.package.data_schemas.get(&*write.namespace) {
+                if let Some(validator) = package.data_schemas.get(&*write.namespace) {
                     check(validator, value.value()).map_err(|message| {
                         rule("data-schema-invalid", format!("{}/{}: {message}", write.namespace, write.key))
                     })?;
                 }
-                tx.put_data(&self.session_id, &unit.plugin, &write.namespace, &write.key, value, &self.now)?;
+                tx.put_data(&self.session_id, plugin, &write.namespace, &write.key, value, &self.now)?;
             }
             None => {
-                tx.delete_data(&self.session_id, &unit.plugin, &write.namespace, &write.key)?;
+                tx.delete_data(&self.session_id, plugin, &write.namespace, &write.key)?;
             }
         }
         Ok(DataChange {
-            plugin_id: unit.plugin.as_str().to_owned(),
+            plugin_id: plugin.as_str().to_owned(),
             namespace: write.namespace.to_string(),
             key: write.key.to_string(),
             value,

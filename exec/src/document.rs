@@ -3,6 +3,8 @@
 use covel_graph::Json;
 use serde::{Deserialize, Serialize};
 
+use crate::services::operation::OperationDocument;
+
 /// How a runtime ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -176,8 +178,8 @@ pub struct TurnDocument {
     pub changes: Vec<ChangeDocument>,
     /// Runtimes dropped at commit.
     pub isolated: Vec<IsolatedDocument>,
-    /// Staged operations.
-    pub operations: Vec<Json>,
+    /// What write services staged, and what became of it. WSV-9
+    pub operations: Vec<OperationDocument>,
     /// Durable jobs enqueued.
     pub jobs: Vec<Json>,
     /// Notes for authors: hazards, stripped effects, dropped payloads.

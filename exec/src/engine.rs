@@ -93,7 +93,7 @@ pub(crate) struct Inner {
     /// Told when a session is let go.
     pub(crate) session_freed: Notify,
     /// Grants of community code, by session incarnation; never stored.
-    pub(crate) approvals: Mutex<HashMap<String, HashSet<String>>>,
+    pub(crate) approvals: Arc<Mutex<HashMap<String, HashSet<String>>>>,
     pub(crate) jobs: Jobs,
     /// What runs, ran last, or was interrupted.
     pub(crate) executions: Executions,
@@ -144,7 +144,7 @@ impl Engine {
             plans: Mutex::default(),
             locks: Mutex::default(),
             session_freed: Notify::new(),
-            approvals: Mutex::default(),
+            approvals: Arc::default(),
             executions,
             forks: ForkLimiter::default(),
             in_flight: Semaphore::new(MAX_TURNS_IN_FLIGHT),

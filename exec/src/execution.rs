@@ -33,6 +33,7 @@ use crate::{
     overlay::{DataKey, DataOp, DataWrite, Overlay},
     requests,
     results::{EmittedEvent, RuntimeResult, from_guard, from_handler, from_proposals, to_proposal},
+    services::serve_guard,
     suspend::{Continuation, keep_events, kept_events},
     tools::base_fields,
     walked::{Slot, Staged, Walked},
@@ -312,9 +313,13 @@ impl Driver<'_> {
             host: OnceCell::new(),
             inputs: &[],
             trigger: trigger.as_ref().map(|(trigger, _)| trigger),
+            services: OnceCell::new(),
         };
         let outcome = guarded(&**handler, &context);
-        let host = context.host.into_inner();
+        let NativeContext { host, services, .. } = context;
+        // It holds the host.
+        drop(services);
+        let host = host.into_inner();
         if let (Ok(output), None, None, false) = (&outcome, &host, &trigger, self.services.emitter.is_live())
             && output.is_nothing()
         {
@@ -533,7 +538,8 @@ impl Driver<'_> {
         } else if manual {
             fields.push(("manualPayload", self.payload.clone()));
         }
-        CallContext { fields, inputs: ready.inputs.clone(), argument: None, writable: handler, effects: handler }
+        let inputs = ready.inputs.clone();
+        CallContext { fields, inputs, writable: handler, effects: handler, services: true, ..CallContext::default() }
     }
 
     /// `ctx.activation`: what started a runtime, and with what.
@@ -608,6 +614,9 @@ impl Driver<'_> {
             cancel: shared.cancel.child_token(),
             resume,
         };
+        if guard.is_some() {
+            serve_guard(&run.call, &js, &run.gateway);
+        }
         self.agents.push(Box::pin(async move {
             if let Some((target, context, limits)) = guard {
                 let host = Arc::clone(&run.call) as Arc<dyn CallHost>;
@@ -680,13 +689,25 @@ impl Driver<'_> {
         {
             result = RuntimeResult::failed(error.code, error.message);
         }
-        let Buffered { writes, producers, data_reads, read_set, events, failed_tool } = call.close();
+        let Buffered { writes, producers, data_reads, staged_reads, read_set, events, failed_tool, mut operations } =
+            call.close();
         if let (Some(message), true) = (failed_tool, result.is_ok() || result.suspending.is_some()) {
             result = RuntimeResult::failed("tool-call-failed", message);
+        }
+        if result.suspending.is_some() && operations.iter().any(|operation| !operation.discarded) {
+            let id = self.walked.shared.plan.runtime_id(runtime);
+            let message = format!("{id} cannot suspend after changing another plugin's data through a write service");
+            result = RuntimeResult::failed("suspended-with-operations", message);
+        }
+        if !result.is_ok() {
+            // WSV-7
+            operations.iter_mut().for_each(|operation| operation.discarded = true);
         }
         self.walked.slots[runtime.index()].producers = producers;
         self.walked.slots[runtime.index()].data_reads = data_reads;
         self.walked.slots[runtime.index()].read_set = read_set;
+        self.walked.slots[runtime.index()].staged_reads = staged_reads;
+        self.walked.slots[runtime.index()].operations = operations;
         let mut events = events;
         if let Some(resume) = self.walked.shared.given.resume_of(runtime)
             && resume.continuation.agent.is_none()
@@ -721,6 +742,7 @@ impl Driver<'_> {
             && let Err(error) = self.check_result(runtime, &result)
         {
             result = RuntimeResult { notes: result.notes, ..RuntimeResult::failed(error.code, error.message) };
+            self.walked.slots[runtime.index()].operations.iter_mut().for_each(|operation| operation.discarded = true);
         }
         if result.status == RuntimeStatus::Suspended
             && shared.session.suspended.contains_key(shared.plan.runtime_id(runtime))
@@ -748,7 +770,7 @@ impl Driver<'_> {
         let now = self.now();
         let slot = &mut self.walked.slots[runtime.index()];
         slot.took = now.saturating_sub(slot.started);
-        let has_writes = !result.writes.is_empty();
+        let has_writes = !result.writes.is_empty() || slot.operations.iter().any(|operation| !operation.discarded);
         slot.set(result);
         if has_writes {
             self.unmerged.push(runtime);
@@ -811,10 +833,18 @@ impl Driver<'_> {
                 self.walked.slots[runtime.index()].result().map(|result| result.writes.clone()).unwrap_or_default();
             for write in &writes {
                 match write {
-                    Write::Data(write) => self.merge_write(runtime, plugin, write),
+                    Write::Data(write) => self.merge_write(runtime, plugin, write, false),
                     Write::Proposal(proposal) => self.merge_proposal(runtime, proposal),
                 }
             }
+            // What it staged through write services is seen by later layers as writes of the providers. CTX-3
+            let operations = std::mem::take(&mut self.walked.slots[runtime.index()].operations);
+            for operation in operations.iter().filter(|operation| !operation.discarded) {
+                for write in &operation.writes {
+                    self.merge_write(runtime, operation.provider, write, true);
+                }
+            }
+            self.walked.slots[runtime.index()].operations = operations;
         }
     }
 
@@ -855,7 +885,7 @@ impl Driver<'_> {
         }
     }
 
-    fn merge_write(&mut self, runtime: RuntimeIx, plugin: u32, write: &DataWrite) {
+    fn merge_write(&mut self, runtime: RuntimeIx, plugin: u32, write: &DataWrite, staged: bool) {
         let key = DataKey { plugin, namespace: Arc::clone(&write.namespace), key: Arc::clone(&write.key) };
         let value = match &write.op {
             DataOp::Set(value) => Some(value.clone()),
@@ -873,7 +903,11 @@ impl Driver<'_> {
                 }
             }
         };
-        self.overlay.put(key, value, runtime);
+        if staged {
+            self.overlay.put_staged(key, value, runtime);
+        } else {
+            self.overlay.put(key, value, runtime);
+        }
     }
 
     fn committed(&self, plugin: u32, namespace: &str, key: &str) -> Option<Json> {
@@ -906,6 +940,7 @@ fn run_native(ready: &Prepared, handler: &dyn NativeRuntime) -> RuntimeResult {
         host: OnceCell::from(Arc::clone(&ready.call)),
         inputs: &ready.inputs,
         trigger: ready.trigger.as_ref(),
+        services: OnceCell::new(),
     };
     native_outcome(guarded(handler, &context))
 }

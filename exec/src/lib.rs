@@ -38,6 +38,7 @@ pub mod results;
 mod retry;
 mod script;
 pub mod select;
+pub mod services;
 mod session;
 mod sessions;
 mod setup;
@@ -48,6 +49,7 @@ mod tape;
 mod tools;
 pub mod trace;
 mod turn;
+mod view_host;
 mod walked;
 pub mod world;
 pub mod write;
@@ -72,6 +74,11 @@ pub use reads::TraceRead;
 pub use recovery::ExecutionInfo;
 pub use replay::{ReplayDifference, ReplayReport};
 pub use script::{ScriptedGateway, ScriptedReply};
+pub use services::{
+    native::{NativeService, ServiceContext},
+    operation::{NotApplied, OperationDocument, OperationStatus, OperationWrite},
+    trace::ServiceCall,
+};
 pub use session::{
     Interrupted, MessageRecord, OpenSuspension, Phase, SessionRecord, SessionStatus, SetupState, TriggerRecord,
 };

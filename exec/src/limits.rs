@@ -22,6 +22,20 @@ pub const MAX_REPLY_BYTES: usize = 1024 * 1024;
 pub const MAX_REQUESTS_PER_CALL: usize = 256;
 /// How often a call of plugin code is made again that was lost with another package's worker or another call's isolate.
 pub const MAX_CALL_REPEATS: u8 = 2;
+/// Deepest chain of services that call services. SVC-10
+pub const MAX_SERVICE_DEPTH: usize = 8;
+/// Largest input, and largest output, of one service call, bytes of JSON.
+pub const MAX_SERVICE_BYTES: usize = 1024 * 1024;
+/// Largest `timeoutMs` of a service call. SVC-5
+pub const MAX_SERVICE_TIMEOUT_MS: f64 = 2_147_483_647.0;
+/// Longest run of a service call without `timeoutMs`, milliseconds; its caller's own limit ends it earlier.
+pub const SERVICE_EXECUTION_MS: u64 = 600_000;
+/// Most operations that write services may stage on one runtime's result.
+pub const MAX_OPERATIONS_PER_RUNTIME: usize = 1_000;
+/// Most operations not applied that an agent is told of. WSV-10
+pub const MAX_NOT_APPLIED: usize = 10;
+/// Most service calls of one execution that its trace keeps.
+pub const MAX_SERVICE_CALLS_TRACED: usize = 1_000;
 /// Most operations in one `update`.
 pub const MAX_UPDATE_OPS: usize = 256;
 /// Longest player message, characters.

@@ -5,7 +5,7 @@ use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 use covel_abi::{CallHost, HostError};
 use covel_graph::{
     Json, RuntimeIx, Stage,
-    fragment::{EventDecl, Fragment, FunctionDecl, InputDecl, RuntimeDecl, TriggerKind},
+    fragment::{EventDecl, Fragment, FunctionDecl, InputDecl, RuntimeDecl, ServiceAccess, ServiceDecl, TriggerKind},
 };
 use serde_json::Value;
 
@@ -13,6 +13,10 @@ use crate::{
     call_host::{RuntimeCall, Shared},
     overlay::Overlay,
     results::{EmittedEvent, RuntimeResult, project_output},
+    services::{
+        Client,
+        native::{NativeService, NativeServiceEntry},
+    },
     write::Proposal,
 };
 
@@ -25,11 +29,28 @@ pub struct NativeContext<'a> {
     pub(crate) host: OnceCell<Arc<RuntimeCall>>,
     pub(crate) inputs: &'a [(String, Json)],
     pub(crate) trigger: Option<&'a (String, Json)>,
+    /// Made with the first service call.
+    pub(crate) services: OnceCell<Client>,
 }
 
 impl NativeContext<'_> {
-    fn host(&self) -> &RuntimeCall {
+    fn host(&self) -> &Arc<RuntimeCall> {
         self.host.get_or_init(|| Arc::new(RuntimeCall::new(Arc::clone(self.shared), self.runtime, self.view.clone())))
+    }
+    /// Calls a service written in Rust: `{pluginId, name, contract, input}` or `{contract, input}`. What a write service
+    /// writes is staged on this runtime's result. SVC-5, WSV-5
+    ///
+    /// # Errors
+    /// `invalid-input invalid-output unavailable refused conflict cycle depth provider-error`.
+    pub fn call_service(&self, request: &Json) -> Result<Json, HostError> {
+        self.services.get_or_init(|| Client::of_native(self.host())).call_now(request)
+    }
+    /// Services of a contract: `{pluginId, name, contract, description?}[]`. SVC-4
+    ///
+    /// # Errors
+    /// `invalid-input` for what is no contract.
+    pub fn discover_services(&self, contract: &str) -> Result<Json, HostError> {
+        self.services.get_or_init(|| Client::of_native(self.host())).discover(contract)
     }
     /// What the player wrote.
     pub fn player_message(&self) -> &str {
@@ -151,6 +172,7 @@ where
 pub struct NativePackage {
     pub(crate) fragment: Fragment,
     pub(crate) handlers: BTreeMap<String, Arc<dyn NativeRuntime>>,
+    pub(crate) services: Vec<NativeServiceEntry>,
 }
 
 impl NativePackage {
@@ -162,7 +184,7 @@ impl NativePackage {
             display_name: vec![("en".to_owned(), id.to_owned())],
             ..Fragment::default()
         };
-        Self { fragment, handlers: BTreeMap::new() }
+        Self { fragment, handlers: BTreeMap::new(), services: Vec::new() }
     }
 
     /// Adds a runtime that runs every turn in a stage.
@@ -176,6 +198,43 @@ impl NativePackage {
     pub fn follower(self, name: &str, topic: &str, handler: impl NativeRuntime) -> Self {
         let decl = RuntimeDecl { trigger: TriggerKind::Event, topic: Some(topic.to_owned()), ..RuntimeDecl::default() };
         self.add(name, decl, handler)
+    }
+
+    /// Adds a read service of a contract.
+    #[must_use]
+    pub fn service(self, name: &str, contract: &str, handler: impl NativeService) -> Self {
+        self.add_service(name, contract, false, handler)
+    }
+
+    /// Adds a write service of a contract: what it writes is staged on its caller's result. WSV-1
+    #[must_use]
+    pub fn write_service(self, name: &str, contract: &str, handler: impl NativeService) -> Self {
+        self.add_service(name, contract, true, handler)
+    }
+
+    fn add_service(mut self, name: &str, contract: &str, write: bool, handler: impl NativeService) -> Self {
+        self.fragment.services.push(ServiceDecl {
+            contract: contract.to_owned(),
+            access: if write { ServiceAccess::Write } else { ServiceAccess::Read },
+            ..ServiceDecl::default()
+        });
+        self.services.push(NativeServiceEntry {
+            name: name.to_owned(),
+            contract: contract.to_owned(),
+            description: None,
+            write,
+            handler: Arc::new(handler),
+        });
+        self
+    }
+
+    /// Describes the service added last.
+    #[must_use]
+    pub fn described(mut self, text: &str) -> Self {
+        if let Some(last) = self.services.last_mut() {
+            last.description = Some(text.to_owned());
+        }
+        self
     }
 
     /// Declares a topic with the JSON Schema of its payload.

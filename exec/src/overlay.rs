@@ -28,6 +28,8 @@ pub struct Entry {
     pub producer: RuntimeIx,
     /// Place in the order of writes.
     pub sequence: u64,
+    /// It was staged by a write service, so it may come to nothing though its producer commits. WSV-10
+    pub staged: bool,
 }
 
 /// One domain write of a runtime, in its own order.
@@ -77,9 +79,26 @@ impl Overlay {
 
     /// Records a write.
     pub fn put(&mut self, key: DataKey, value: Option<Json>, producer: RuntimeIx) {
+        self.insert(key, value, producer, false);
+    }
+
+    /// Records a write staged by a write service on the producer's result.
+    pub fn put_staged(&mut self, key: DataKey, value: Option<Json>, producer: RuntimeIx) {
+        self.insert(key, value, producer, true);
+    }
+
+    fn insert(&mut self, key: DataKey, value: Option<Json>, producer: RuntimeIx, staged: bool) {
         let sequence = self.next;
         self.next += 1;
-        self.entries.insert(key, Entry { value, producer, sequence });
+        self.entries.insert(key, Entry { value, producer, sequence, staged });
+    }
+
+    /// Puts back what a record was before.
+    pub fn restore(&mut self, key: DataKey, before: Option<Entry>) {
+        match before {
+            Some(entry) => self.entries.insert(key, entry),
+            None => self.entries.remove(&key),
+        };
     }
 
     /// Is nothing written?

@@ -83,6 +83,14 @@ impl Engine {
         {
             return Err(refuse(format!("{:?} is not a contract id", bad.contract)));
         }
+        for (at, service) in native.services.iter().enumerate() {
+            if !covel_graph::ids::is_contract_id(&service.contract) {
+                return Err(refuse(format!("service {:?}: {:?} is not a contract id", service.name, service.contract)));
+            }
+            if native.services[..at].iter().any(|before| before.name == service.name) {
+                return Err(refuse(format!("two services are named {:?}", service.name)));
+            }
+        }
         let bytes = encode_fragment(&fragment).map_err(|error| refuse(error.to_string()))?;
         let package = Package {
             fragment: Arc::new(fragment.clone()),

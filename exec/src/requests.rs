@@ -1,4 +1,4 @@
-//! What a function runtime may ask that takes time: `ctx.tools.call` and `ctx.gateway`.
+//! What a function runtime may ask that takes time: `ctx.tools.call`, `ctx.gateway` and `ctx.services`.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::{
     active::check,
     call_host::RuntimeCall,
     limits::MAX_REPLY_BYTES,
+    services::Client,
     tools::{ToolFailure, Toolbox},
 };
 
@@ -28,8 +29,16 @@ pub fn serve(call: &Arc<RuntimeCall>, js: &JsHost, gateway: &SharedGateway, func
     let gateway = Arc::clone(gateway);
     let ended = call.shared().cancel.child_token();
     let cancel = ended.clone();
+    let services = Client::of_handler(call, js.clone(), Arc::clone(&gateway), ended.clone());
+    call.offer_services(services.clone());
     call.serve_requests(
         Arc::new(move |request| {
+            let request = match request {
+                HostRequest::ServiceCall { request, timeout_ms, settlement } => {
+                    return services.call(&request, timeout_ms, settlement);
+                }
+                other => other,
+            };
             let (toolbox, call, gateway) = (Arc::clone(&toolbox), Arc::clone(&call_in), Arc::clone(&gateway));
             let cancel = cancel.clone();
             Box::pin(async move {
@@ -39,6 +48,7 @@ pub fn serve(call: &Arc<RuntimeCall>, js: &JsHost, gateway: &SharedGateway, func
                     }
                     HostRequest::GenerateText { options } => generate(&call, &gateway, &options, false, cancel).await,
                     HostRequest::GenerateObject { options } => generate(&call, &gateway, &options, true, cancel).await,
+                    HostRequest::ServiceCall { .. } => Err(HostError::new("internal", "answered above")),
                 }
             })
         }),
@@ -75,7 +85,7 @@ async fn tool_call(
 }
 
 /// One unstreamed model call for plugin code. MOD-4, MOD-5
-async fn generate(
+pub(crate) async fn generate(
     call: &RuntimeCall,
     gateway: &SharedGateway,
     options: &Json,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use covel_graph::Json;
 use serde::{Deserialize, Serialize};
 
-use crate::world::seat::Seat;
+use crate::{services::operation::NotApplied, world::seat::Seat};
 
 /// `setup` until every setup runtime is done or blocked, then `playing`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +118,9 @@ pub struct SessionRecord {
     /// Who plays. SEA-1
     #[serde(default)]
     pub seats: Vec<Seat>,
+    /// Operations of that execution's runtimes that came to nothing, for whoever started them. WSV-10
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_applied: Vec<NotApplied>,
     /// The newest committed execution of the main loop: what a sourced retry may start from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub story_turn: Option<String>,

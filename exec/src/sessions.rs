@@ -117,6 +117,7 @@ impl Engine {
             incarnation: incarnation.clone(),
             triggers: BTreeMap::new(),
             turn_count: 0,
+            not_applied: Vec::new(),
             seats: Vec::new(),
             story_turn: None,
             suspended: BTreeMap::new(),

@@ -13,6 +13,7 @@ use crate::{
     limits::{MAX_EVENT_BYTES, MAX_OUTPUT_BYTES},
     overlay::{DataOp, DataWrite},
     results::{EmittedEvent, from_tool},
+    services::ToolHost,
     write::Write,
 };
 
@@ -136,9 +137,14 @@ impl Toolbox {
         let Some(generation) = &package.generation else {
             return Err(ToolFailure::new("UNAUTHORIZED", format!("the code of {:?} is not active", package.id())));
         };
-        let context =
-            CallContext { fields: base_fields(&self.call), argument: Some(arguments), ..CallContext::default() };
-        let host: Arc<dyn CallHost> = Arc::clone(&self.call) as Arc<dyn CallHost>;
+        let context = CallContext {
+            fields: base_fields(&self.call),
+            argument: Some(arguments),
+            services: true,
+            ..CallContext::default()
+        };
+        let own = ToolHost::new(&self.call, &self.js, cancel, None);
+        let host: Arc<dyn CallHost> = Arc::clone(&own) as Arc<dyn CallHost>;
         let limits = CallLimits { timeout: TOOL_TIMEOUT, max_output_bytes: MAX_OUTPUT_BYTES };
         let target = CallTarget::Tool { name: name.to_owned() };
         let returned = self
@@ -157,6 +163,7 @@ impl Toolbox {
         self.call
             .apply_writes(&outcome.writes, true)
             .map_err(|error| ToolFailure::new("EXECUTION_ERROR", error.message))?;
+        own.end(true);
         Ok(ToolReply { content: outcome.content, events: outcome.events, done: false })
     }
 

@@ -27,6 +27,7 @@ use crate::{
     recovery::{ABORTED, ExecutionInfo, Live, check_recovery},
     retry::{Retry, hidden_results},
     select::{Selection, pending_setup, select_manual, select_setup, select_turn},
+    services::trace::ServiceLog,
     session::{Phase, SessionRecord, SessionStatus},
     setup,
     tape::Recorder,
@@ -545,6 +546,8 @@ impl Inner {
             history_until: None,
             job: None,
             given: Given::default(),
+            grants: self.grants(&session),
+            service_log: ServiceLog::default(),
             session,
         })
     }

@@ -12,6 +12,7 @@ use crate::{
     document::{ErrorInfo, EventDocument, RuntimeDocument, RuntimeStatus, TurnDocument},
     reads::ReadSet,
     results::RuntimeResult,
+    services::operation::{Operation, OperationDocument},
 };
 
 /// A success that gave nothing: what most runtimes of a quiet turn have. Shared, so that a slot stays small.
@@ -32,6 +33,10 @@ pub struct Slot {
     pub data_reads: Option<Box<FixedBitSet>>,
     /// The records it read, with versions.
     pub(crate) read_set: Option<Box<ReadSet>>,
+    /// Runtimes whose staged operations it read.
+    pub(crate) staged_reads: Option<Box<FixedBitSet>>,
+    /// What write services staged on its result.
+    pub(crate) operations: Vec<Operation>,
     /// Start, from the execution's start.
     pub started: Duration,
     /// How long it took.
@@ -144,10 +149,25 @@ impl Walked {
         self.order.iter().map(|runtime| self.document(*runtime)).collect()
     }
 
+    /// Every operation of the execution, none of them settled.
+    fn operation_rows(&self) -> Vec<OperationDocument> {
+        let plan = &self.shared.plan;
+        let mut rows = Vec::new();
+        for runtime in &self.order {
+            for operation in &self.slots[runtime.index()].operations {
+                let provider = plan.packages[operation.provider as usize].id();
+                let concealed = plan.decl(*runtime).concealed;
+                rows.push(operation.document(provider, plan.runtime_id(*runtime), concealed));
+            }
+        }
+        rows
+    }
+
     /// Writes what happened into the execution's document: notes, rows, events, story text.
     pub fn fill(&mut self, document: &mut TurnDocument) {
         let plan = &self.shared.plan;
         document.notes = std::mem::take(&mut self.notes);
+        document.operations = self.operation_rows();
         for runtime in &self.order {
             let mut notes = self.slots[runtime.index()].take_notes();
             if plan.decl(*runtime).concealed {

@@ -5,6 +5,8 @@
 //! `TURN_ROW=<id>` plays one row and prints its turn.
 #![allow(clippy::unwrap_used)]
 
+#[path = "turn_tables/kit.rs"]
+mod kit;
 #[path = "turn_tables/play.rs"]
 mod play;
 #[path = "turn_tables/row.rs"]
@@ -67,6 +69,14 @@ async fn events_come_out_as_stated() {
 async fn commits_come_out_as_stated() {
     let ids: Vec<String> = (1..=18).map(|number| format!("C{number}")).collect();
     table("commit.yaml", &ids.iter().map(String::as_str).collect::<Vec<_>>()).await;
+}
+
+/// Covers: COM-4, SVC-1, SVC-2, SVC-3, SVC-4, SVC-5, SVC-6, SVC-7, SVC-9, SVC-10, SVC-11, CTX-1, CTX-2, CTX-3, CTX-4,
+/// CTX-5, RDD-1, RDD-2, RDD-3, RDD-4, WSV-1, WSV-2, WSV-3, WSV-4, WSV-5, WSV-6, WSV-7, WSV-9, WSV-10, WSV-12, WSV-13,
+/// TOL-3, TOL-5, TRC-2
+#[tokio::test(flavor = "multi_thread")]
+async fn services_come_out_as_stated() {
+    table("services.yaml", &[]).await;
 }
 
 /// Covers: DAT-1, DAT-3

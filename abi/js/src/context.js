@@ -1,6 +1,7 @@
 // The `ctx` of a call: own, frozen properties, converted when first touched. Every host function gets the call's id;
 // the host refuses an id whose call has ended with code `closed`.
-import { AbortController, fireSignal } from "./abort.js";
+import { AbortController, AbortSignal, fireSignal } from "./abort.js";
+import { coded } from "./errors.js";
 
 const freeze = Object.freeze;
 const defineProperty = Object.defineProperty;
@@ -11,6 +12,8 @@ const controllers = new Map();
 export const WRITABLE = 1;
 export const EFFECTS = 2;
 export const SERVICES = 4;
+export const VIEW = 8;
+export const GATEWAY = 16;
 
 function lazy(target, name, make) {
   let value;
@@ -175,17 +178,42 @@ function withSignal(signal, begin) {
   });
 }
 
-function unavailable() {
-  const error = new Error("no provider of this service is available here");
-  error.name = "ServiceError";
-  error.code = "unavailable";
-  return error;
+const MAX_TIMEOUT_MS = 2147483647;
+
+// SVC-4, SVC-5, SVC-11
+function services(h, id) {
+  return freeze({
+    async discover(contract) {
+      return h.discover(id, contract);
+    },
+    async call(request, options) {
+      if (request === null || typeof request !== "object") throw coded("invalid-input", "services.call takes {pluginId, name, contract, input} or {contract, input}", "TypeError");
+      if (options !== undefined && (options === null || typeof options !== "object")) throw coded("invalid-input", "the options of services.call are {timeoutMs?, signal?}", "TypeError");
+      const timeoutMs = options?.timeoutMs;
+      const signal = options?.signal ?? undefined;
+      if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) {
+        throw coded("invalid-input", `timeoutMs is a number above 0 and at most ${MAX_TIMEOUT_MS}`, "RangeError");
+      }
+      if (signal !== undefined && !(signal instanceof AbortSignal)) throw coded("invalid-input", "signal is an AbortSignal", "TypeError");
+      if (signal?.aborted) throw signal.reason;
+      const [answer, operation] = h.service(id, request, timeoutMs ?? 0);
+      if (signal === undefined) return answer;
+      return new Promise((resolve, reject) => {
+        // An answer that is there already wins: what it staged counts.
+        const abort = () => {
+          if (h.abandon(id, operation)) reject(signal.reason);
+        };
+        signal.addEventListener("abort", abort, { once: true });
+        answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+      });
+    },
+  });
 }
 
 export function makeContext(h, id, names, inputNames, flags) {
   const ctx = {};
   for (let i = 0; i < names.length; i++) lazy(ctx, names[i], () => (names[i] === "activePluginIds" ? new Set(h.field(id, i)) : h.field(id, i)));
-  if (inputNames !== undefined) {
+  if ((flags & VIEW) === 0) {
     lazy(ctx, "inputs", () => {
       const slots = {};
       for (let i = 0; i < inputNames.length; i++) lazy(slots, inputNames[i], () => h.input(id, i));
@@ -193,21 +221,19 @@ export function makeContext(h, id, names, inputNames, flags) {
     });
   }
   lazy(ctx, "pluginData", () => pluginData(h, id, (flags & WRITABLE) !== 0));
-  lazy(ctx, "store", () => store(h, id));
   const written = { count: 0 };
-  lazy(ctx, "world", () => world(h, id, written));
+  lazy(ctx, "world", () => {
+    h.worldTaken(id);
+    return world(h, id, written);
+  });
   lazy(ctx, "random", () => freeze({ int: (min, max) => h.randomInt(id, min, max) }));
-  lazy(ctx, "progress", () => freeze({ report: (effect) => h.progress(id, effect) }));
+  if ((flags & VIEW) === 0) {
+    lazy(ctx, "store", () => store(h, id));
+    lazy(ctx, "progress", () => freeze({ report: (effect) => h.progress(id, effect) }));
+  }
   lazy(ctx, "logger", () => logger(h, id));
   lazy(ctx, "signal", () => signalOf(h, id));
-  lazy(ctx, "services", () => freeze({
-    async discover() {
-      return [];
-    },
-    async call() {
-      throw unavailable();
-    },
-  }));
+  lazy(ctx, "services", () => services(h, id));
   defineProperty(ctx, "getOwnSettings", { __proto__: null, value: () => h.settings(id), enumerable: true });
   if ((flags & EFFECTS) !== 0) {
     lazy(ctx, "tools", () => freeze({
@@ -217,7 +243,7 @@ export function makeContext(h, id, names, inputNames, flags) {
         return answer;
       },
     }));
-    lazy(ctx, "gateway", () => gateway(h, id));
   }
+  if ((flags & (EFFECTS | GATEWAY)) !== 0) lazy(ctx, "gateway", () => gateway(h, id));
   return freeze(ctx);
 }

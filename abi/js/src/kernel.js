@@ -31,6 +31,12 @@ function parse(schema, value, name, what) {
   }
 }
 
+/** What a service's handler threw. An error of a service it called itself does not pass for one of its own. */
+function ownFault(error) {
+  const { name, message } = describeError(error);
+  return name === "ServiceError" || name === "TimeoutError" || name === "AbortError" ? coded("provider-error", message, "ServiceError") : error;
+}
+
 export default function boot(h, pluginId) {
   host = h;
   installGlobals(h, published);
@@ -87,7 +93,14 @@ export default function boot(h, pluginId) {
         const { input, output, handler } = service;
         // `parse` is all that is asked of a schema. SVC-9
         const parsed = parse(input, h.argument(id), name, "input");
-        return parse(output, await handler(parsed, makeContext(h, id, names, inputs, flags)), name, "output");
+        const context = makeContext(h, id, names, inputs, flags);
+        let given;
+        try {
+          given = await handler(parsed, context);
+        } catch (error) {
+          throw ownFault(error);
+        }
+        return parse(output, given, name, "output");
       }
       case "hook": {
         const hook = registry.hook.get(Number(name));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{argument, fenced, function, host_of, text, throw, with_call};
 use crate::{
-    host::{CallHost, HostError, HostRequest},
+    host::{CallHost, HostError, HostRequest, Settlement},
     isolate::{Operation, State},
     limits::MAX_PENDING_REQUESTS,
     queue::Message,
@@ -119,16 +119,71 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, state: &Rc<State>
             "generateObject" => HostRequest::GenerateObject { options: payload },
             _ => return Err(Exception::throw_internal(&c, "unknown host request")),
         };
-        begin(&c, s, call, request)
+        begin(&c, s, call, request, Settlement::default()).map(|(promise, _)| promise)
+    });
+    function!(ctx, host, state, "service", |c, s, call: u32, request: JsValue<'js>, timeout_ms: f64| {
+        let request = argument(&c, request, "the request")?;
+        let settlement = Settlement::default();
+        let timeout_ms = (timeout_ms > 0.0).then_some(timeout_ms);
+        let request = HostRequest::ServiceCall { request, timeout_ms, settlement: settlement.clone() };
+        let (promise, operation) = begin(&c, s, call, request, settlement)?;
+        let pair = rquickjs::Array::new(c.clone())?;
+        pair.set(0, promise)?;
+        pair.set(1, operation)?;
+        Ok(pair.into_value())
+    });
+    function!(ctx, host, state, "abandon", |_c, s, call: u32, operation: u32| { Ok(abandon(s, call, operation)) });
+    function!(ctx, host, state, "discover", |c, s, call: u32, contract: JsValue<'js>| {
+        if !with_call(&c, s, call, |r| r.context.services)? {
+            return Err(throw(&c, &no_services()));
+        }
+        let contract = text(&c, &contract, "a contract")?;
+        let json = host_of(&c, s, call)?.discover(&contract).map_err(|error| throw(&c, &error))?;
+        to_js(&c, &json)
+    });
+    function!(ctx, host, state, "worldTaken", |c, s, call: u32| {
+        host_of(&c, s, call)?.world_taken();
+        Ok(())
     });
     Ok(())
 }
 
+fn no_services() -> HostError {
+    HostError { name: "ServiceError", code: "unavailable".into(), message: "services are not offered here".into() }
+}
+
+/// Whoever waits for this operation does not any more: it is cancelled. `false` when it is too late for that.
+fn abandon(state: &State, call: u32, operation: u32) -> bool {
+    let mut operations = state.operations.borrow_mut();
+    let waits = operations.get(&operation).is_some_and(|found| found.call == call && found.settlement.abandon());
+    let Some(given_up) = operations.remove(&operation).filter(|_| waits) else {
+        return false;
+    };
+    given_up.task.abort();
+    if let Some(running) = state.calls.borrow_mut().get_mut(&call) {
+        running.pending_requests = running.pending_requests.saturating_sub(1);
+    }
+    true
+}
+
 /// Starts an operation that takes time; its promise is settled by a later message.
-fn begin<'js>(ctx: &Ctx<'js>, state: &State, call: u32, request: HostRequest) -> Result<JsValue<'js>> {
+fn begin<'js>(
+    ctx: &Ctx<'js>,
+    state: &State,
+    call: u32,
+    request: HostRequest,
+    settlement: Settlement,
+) -> Result<(JsValue<'js>, u32)> {
     let host = host_of(ctx, state, call)?;
-    if !with_call(ctx, state, call, |r| r.context.effects)? {
-        return Err(throw(ctx, &HostError::new("unavailable", "this call may not use tools or models")));
+    let (effects, gateway, services) =
+        with_call(ctx, state, call, |r| (r.context.effects, r.context.gateway, r.context.services))?;
+    let refused = match &request {
+        HostRequest::ServiceCall { .. } => (!services).then(no_services),
+        HostRequest::GenerateText { .. } | HostRequest::GenerateObject { .. } if gateway => None,
+        _ => (!effects).then(|| HostError::new("unavailable", "this call may not use tools or models")),
+    };
+    if let Some(refused) = refused {
+        return Err(throw(ctx, &refused));
     }
     if with_call(ctx, state, call, |r| r.pending_requests)? >= MAX_PENDING_REQUESTS {
         return Err(throw(
@@ -145,19 +200,21 @@ fn begin<'js>(ctx: &Ctx<'js>, state: &State, call: u32, request: HostRequest) ->
     state.next_operation.set(operation.wrapping_add(1));
     let future = host.request(request);
     let (queue, key, epoch) = (Arc::clone(&state.queue), state.key, state.epoch);
+    let kept = settlement.clone();
     let task = state.handle.spawn(async move {
         let result = future.await;
-        queue.push(Message::HostDone { key, epoch, operation, result });
+        if kept.keep() {
+            queue.push(Message::HostDone { key, epoch, operation, result });
+        }
     });
     with_call(ctx, state, call, |r| {
         r.pending_requests += 1;
         r.tasks.push(task.abort_handle());
     })?;
-    state.operations.borrow_mut().insert(
-        operation,
-        Operation { call, resolve: Persistent::save(ctx, resolve), reject: Persistent::save(ctx, reject) },
-    );
-    Ok(promise.into_value())
+    let operations = &mut *state.operations.borrow_mut();
+    let (resolve, reject) = (Persistent::save(ctx, resolve), Persistent::save(ctx, reject));
+    operations.insert(operation, Operation { call, resolve, reject, settlement, task: task.abort_handle() });
+    Ok((promise.into_value(), operation))
 }
 
 fn writable(ctx: &Ctx<'_>, state: &State, call: u32) -> Result<Arc<dyn CallHost>> {

@@ -7,10 +7,10 @@ use covel_graph::{Json, RuntimeIx};
 use covel_store::DataVersion;
 use serde_json::Value;
 
-use super::{Buffer, RuntimeCall, readable, store_failed};
+use super::{Buffer, RuntimeCall, Shared, readable, store_failed};
 use crate::{
     limits::{MAX_DATA_NAME_BYTES, MAX_WRITE_BYTES_PER_RUNTIME, MAX_WRITES_PER_RUNTIME},
-    overlay::{DataKey, overlay_rows},
+    overlay::{DataKey, Overlay, overlay_rows},
     reads::Seen,
     world::{
         CHARACTERS, DIMENSIONS, SCHEMA, WORLD, WORLD_OWNER, WorldFault,
@@ -36,6 +36,32 @@ impl From<WorldFault> for HostError {
 /// The overlay's name of a character, or of the schema.
 pub(crate) fn world_key(namespace: &str, key: &str) -> DataKey {
     DataKey { plugin: WORLD, namespace: namespace.into(), key: key.into() }
+}
+
+/// Everyone as a view shows them, in creation order. Not tracked.
+pub(crate) fn characters_in(shared: &Shared, view: &Overlay) -> Result<Vec<(String, Json)>, HostError> {
+    let committed = shared.store.read(|reader| view::characters(reader, &shared.session_id)).map_err(store_failed)?;
+    let namespace = CHARACTERS.into();
+    Ok(overlay_rows(committed, view.namespace(WORLD, &namespace), |_, value, _| value.clone()))
+}
+
+/// A part of `ctx.world` as a view shows it, for calls that no runtime answers for. Not tracked. RDD-5
+pub(crate) fn world_part_in(shared: &Shared, view: &Overlay, part: &str) -> Result<Json, HostError> {
+    let session = shared.session.id.as_str();
+    match part {
+        "characters" => {
+            let rows = characters_in(shared, view)?;
+            Ok(Json::from_value(Value::Array(rows.iter().map(|(_, record)| view::shown(record, session)).collect())))
+        }
+        "characterSchema" => {
+            let schema = match view.get(&world_key(SCHEMA, SCHEMA)) {
+                Some(entry) => entry.value.clone(),
+                None => shared.store.read(|reader| view::schema(reader, &shared.session_id)).map_err(store_failed)?,
+            };
+            Ok(schema.map_or_else(Json::null, |schema| Json::from_value(view::shown(&schema, session))))
+        }
+        other => shared.frozen_world(other).map_err(store_failed),
+    }
 }
 
 impl RuntimeCall {
@@ -94,7 +120,7 @@ impl RuntimeCall {
     fn check_update(&self, update: &DimensionUpdate) -> Result<(), HostError> {
         self.check_owner()?;
         for one in &update.updates {
-            if let Some(record) = self.learned(DIMENSIONS, &one.id)? {
+            if let Some(record) = self.learned(self.plugin, DIMENSIONS, &one.id)? {
                 let stored = readable(record.value, DIMENSIONS, &one.id)?;
                 check_value(&one.id, &stored.value()["definition"]["schema"], one.value.value())?;
             }
@@ -116,10 +142,7 @@ impl RuntimeCall {
     }
 
     fn rows(&self, buffer: &Buffer) -> Result<Vec<(String, Json)>, HostError> {
-        let committed = self.read_store(view::characters)?;
-        let namespace = CHARACTERS.into();
-        let overlaid = buffer.view.namespace(WORLD, &namespace);
-        Ok(overlay_rows(committed, overlaid, |_, value, _| value.clone()))
+        characters_in(&self.shared, &buffer.view)
     }
 
     fn read_store<T>(
@@ -147,15 +170,20 @@ impl RuntimeCall {
     /// # Errors
     /// When the call has ended or the store cannot be read.
     pub fn world_part(&self, part: &str) -> Result<Json, HostError> {
+        self.world_part_of(None, part)
+    }
+
+    /// As [`Self::world_part`], of a copy of this runtime's view taken earlier. CTX-1
+    pub(crate) fn world_part_of(&self, copy: Option<&Overlay>, part: &str) -> Result<Json, HostError> {
         let mut buffer = self.open()?;
+        let view = copy.unwrap_or(&buffer.view).clone();
         let session = self.shared.session.id.as_str();
         Ok(match part {
             "characters" => {
                 self.note_world(CHARACTERS)?;
-                let rows = self.rows(&buffer)?;
+                let rows = characters_in(&self.shared, &view)?;
                 let namespace = CHARACTERS.into();
-                let mut written: Vec<(Arc<str>, RuntimeIx)> = buffer
-                    .view
+                let mut written: Vec<(Arc<str>, RuntimeIx)> = view
                     .namespace(WORLD, &namespace)
                     .map(|(key, entry)| (Arc::clone(&key.key), entry.producer))
                     .collect();
@@ -170,7 +198,7 @@ impl RuntimeCall {
             }
             "characterSchema" => {
                 self.note_world(SCHEMA)?;
-                let found = buffer.view.get(&world_key(SCHEMA, SCHEMA)).cloned();
+                let found = view.get(&world_key(SCHEMA, SCHEMA)).cloned();
                 let schema = match found {
                     Some(entry) => {
                         if entry.producer != self.runtime {

@@ -12,6 +12,7 @@ use crate::{
     limits::MAX_TRACE_BYTES,
     reads::TraceRead,
     select::idle_reason,
+    services::trace::ServiceCall,
     tape::{Recorder, Tape},
     walked::Walked,
 };
@@ -89,6 +90,9 @@ pub(crate) struct Stored {
     pub(crate) idle: Vec<(u32, String)>,
     /// What single runtimes left that no other table tells.
     pub(crate) runtimes: Vec<StoredRuntime>,
+    /// Service calls, in the order in which they were made. TRC-2
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) services: Vec<ServiceCall>,
     /// Event by event: was it dropped, for another of its topic came first?
     pub(crate) dropped_events: Vec<u32>,
     /// The document, when it is not stored as a turn.
@@ -179,6 +183,11 @@ impl Draft {
         }
         let events = walked.core.events().iter().zip(0_u32..);
         stored.dropped_events = events.filter(|(event, _)| event.dropped).map(|(_, at)| at).collect();
+        if !shared.service_log.is_empty() {
+            let (calls, cut) = shared.service_log.sorted();
+            stored.services = calls;
+            stored.truncated |= cut;
+        }
         stored.asked = asked;
         Self { stored, recorder: Arc::clone(&shared.recorder), tape: Vec::new() }
     }
@@ -221,6 +230,7 @@ fn fit(mut stored: Stored) -> Result<Json, StoreError> {
         |stored| stored.idle.clear(),
         |stored| {
             stored.runtimes.clear();
+            stored.services.clear();
             stored.dropped_events.clear();
             stored.document = None;
             stored.asked.payload = Json::null();
@@ -229,7 +239,7 @@ fn fit(mut stored: Stored) -> Result<Json, StoreError> {
     let mut json = Json::null();
     for (at, step) in steps.into_iter().enumerate() {
         step(&mut stored);
-        stored.truncated = at > 0;
+        stored.truncated |= at > 0;
         json =
             Json::of(&stored).map_err(|error| StoreError::Corrupt { table: "traces", message: error.to_string() })?;
         if json.byte_len() <= MAX_TRACE_BYTES {

@@ -15,6 +15,10 @@ use crate::{
     engine::Engine,
     error::ExecError,
     reads::TraceRead,
+    services::{
+        operation::{OperationDocument, OperationStatus},
+        trace::ServiceCall,
+    },
     tape::End,
 };
 
@@ -59,6 +63,12 @@ pub struct TraceDocument {
     pub idle: Vec<TraceIdle>,
     /// Events in the order in which they counted.
     pub events: Vec<TraceEvent>,
+    /// Service calls, by caller and call. TRC-2
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<TraceService>,
+    /// What write services staged; `failed` ones came to nothing at the commit (`operation.failed`). WSV-9
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<TraceOperation>,
     /// Model calls, by runtime and call.
     pub models: Vec<TraceModel>,
     /// What became of each runtime at the commit.
@@ -69,6 +79,31 @@ pub struct TraceDocument {
     pub replayable: bool,
     /// Parts were left out to keep the record small.
     pub truncated: bool,
+}
+
+/// One service call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TraceService {
+    /// Position over all lists.
+    pub seq: u64,
+    /// The call.
+    #[serde(flatten)]
+    pub call: ServiceCall,
+}
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TraceOperation {
+    /// Position over all lists.
+    pub seq: u64,
+    /// `operation.committed`, `operation.failed` or `operation.discarded`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The operation.
+    #[serde(flatten)]
+    pub operation: OperationDocument,
 }
 
 /// A package, or a world, as it was.
@@ -326,6 +361,22 @@ impl Parts {
             .flat_map(|tape| &tape.runtimes)
             .flat_map(|(runtime, tape)| tape.replies.iter().map(move |reply| (runtime.clone(), reply)));
         let models = models.map(|(runtime_id, reply)| model(runtime_id, reply, seq.next())).collect();
+        let services =
+            stored.services.iter().map(|call| TraceService { seq: seq.next(), call: call.clone() }).collect();
+        let operations = document
+            .operations
+            .iter()
+            .map(|operation| TraceOperation {
+                seq: seq.next(),
+                kind: match operation.status {
+                    OperationStatus::Committed => "operation.committed",
+                    OperationStatus::Failed => "operation.failed",
+                    OperationStatus::Discarded => "operation.discarded",
+                }
+                .to_owned(),
+                operation: operation.clone(),
+            })
+            .collect();
         let commit = document
             .runtimes
             .iter()
@@ -366,6 +417,8 @@ impl Parts {
             runtimes,
             idle,
             events,
+            services,
+            operations,
             models,
             commit,
         }

@@ -6,6 +6,8 @@ use covel_graph::package::{Discovery, Package, compile_in_memory};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::kit::{Kit, STEPS, Service, Tool};
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Row {
@@ -26,6 +28,16 @@ pub struct Row {
     pub stores: BTreeMap<String, Value>,
     #[serde(default)]
     pub runtimes: BTreeMap<String, Runtime>,
+    /// Services, as `package/name`.
+    #[serde(default)]
+    pub services: BTreeMap<String, Service>,
+    /// Tools, as `package/name`.
+    #[serde(default)]
+    pub tools: BTreeMap<String, Tool>,
+    /// What write services staged, as `provider service caller status [code]`, in order.
+    pub operations: Option<Vec<String>>,
+    /// Service calls, as `caller > provider name outcome [code]`, in order.
+    pub calls: Option<Vec<String>>,
     /// What was published, and played for one turn, before.
     pub before: Option<Box<Before>>,
     /// Asks for one runtime by name instead of a player turn.
@@ -94,6 +106,9 @@ pub struct Runtime {
     pub after: Vec<Value>,
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
+    /// Tools of its package that it may call.
+    #[serde(default)]
+    pub tools: Vec<String>,
     /// Its result is this contract.
     pub gives: Option<String>,
     /// Its result is kept as this export.
@@ -150,20 +165,7 @@ const HANDLER: &str = r#"
 export default async (ctx) => {
   const read = {};
   const events = [];
-  for (const step of DOES) {
-    if (step.set) await ctx.pluginData.set(...step.set);
-    else if (step.delete) await ctx.pluginData.delete(...step.delete);
-    else if (step.update) await ctx.pluginData.update(...step.update);
-    else if (step.get) read[step.get.join('/')] = await ctx.pluginData.get(...step.get);
-    else if (step.list) read[step.list] = (await ctx.pluginData.list(step.list)).map((row) => [row.key, row.value]);
-    else if (step.clash) {
-      const seen = (await ctx.pluginData.get('clash', step.clash)) ?? {};
-      const op = step.first ? { op: 'inc', path: '/n', by: 1 } : { op: 'test', path: '', value: seen };
-      await ctx.pluginData.update('clash', step.clash, [op]);
-    }
-    else if (step.emit) events.push({ topic: step.emit, data: step.data ?? {} });
-    else throw new Error('a step the table runner does not know');
-  }
+  await play(ctx, DOES, read, events);
   const saw = { inputs: { ...ctx.inputs }, read, event: ctx.triggerEvent, activation: ctx.activation };
   BODY
 };
@@ -292,7 +294,11 @@ impl Runtime {
         } else {
             manifest["type"] = json!("function");
             manifest["function"] = json!({"handler": "./handler.js", "timeoutMs": 5000});
-            let code = HANDLER.replace("DOES", &self.steps(clash).to_string()).replace("BODY", &self.body());
+            if !self.tools.is_empty() {
+                manifest["function"]["tools"] = json!({"plugin": self.tools});
+            }
+            let code = STEPS.to_owned() + HANDLER;
+            let code = code.replace("DOES", &self.steps(clash).to_string()).replace("BODY", &self.body());
             files.push((format!("{folder}/handler.js"), code));
         }
         let prompt = if self.guard.is_some() { "Look around.\n" } else { "" };
@@ -321,6 +327,7 @@ pub fn packages(
     contracts: &BTreeMap<String, Value>,
     topics: &BTreeMap<String, Value>,
     stores: &BTreeMap<String, Value>,
+    kit: Kit<'_>,
 ) -> Result<Vec<Arc<Package>>, Vec<String>> {
     let mut by_package: ByPackage = BTreeMap::new();
     for (name, runtime) in runtimes {
@@ -331,6 +338,9 @@ pub fn packages(
             list.push((format!("{plugin}/aa-{local}"), runtime.rival(), Some(local.to_owned())));
         }
         list.push((id.clone(), runtime.clone(), runtime.clashes.then(|| local.to_owned())));
+    }
+    for plugin in kit.packages() {
+        by_package.entry(plugin).or_default();
     }
     // Topics and schemas belong to the first package.
     let first = by_package.keys().find(|plugin| *plugin == "story").or(by_package.keys().next()).cloned();
@@ -376,10 +386,16 @@ pub fn packages(
             }
             contributes.insert("data".into(), Value::Object(data));
         }
-        let root = json!({
+        let mut root = json!({
             "id": plugin, "kind": "plugin", "description": "A package of a table.", "provides": gives,
             "optional": wants, "contracts": schemas, "contributes": contributes,
         });
+        if let Some((code, services, tools)) = kit.entry(plugin) {
+            files.push(("entry.js".to_owned(), code));
+            root["entry"] = json!("./entry.js");
+            root["contributes"]["services"] = json!(services);
+            root["contributes"]["tools"] = json!(tools);
+        }
         files.push(("PLUGIN.md".to_owned(), format!("---\n{root}\n---\n")));
         for (id, runtime, clash) in list {
             files.extend(runtime.files(id, clash.as_deref()));
