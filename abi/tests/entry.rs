@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use covel_abi::{CallError, CallTarget, Declared, DeclaredService, GenerationSpec, LoadError};
 use serde_json::json;
-use support::{host, load_entry, request, run};
+use support::{host, load, load_entry, request, run};
 
 const DICE: &str = r#"
 export default (covel) => {
@@ -326,4 +326,50 @@ async fn handlers_and_tools_of_one_generation_share_modules() {
         load_entry(&host, Declared { actions: vec!["n".into()], ..Declared::default() }, &files).await.unwrap();
     assert_eq!(run(&host, request(&generation, CallTarget::Rpc { action: "n".into() })).await.unwrap(), json!(1));
     assert_eq!(run(&host, request(&generation, support::handler("h.js"))).await.unwrap(), json!(2));
+}
+
+/// Covers: SVC-5, SVC-11
+#[tokio::test]
+async fn calls_of_services_take_options_and_end_with_the_callers_signal() {
+    let code = r"
+        const tell = async (what) => { try { return await what(); } catch (error) { return [error.name, error.code ?? null, error.message.slice(0, 20)]; } };
+        export default async (ctx) => {
+            const call = (options, contract = 'a.b@1') => tell(() => ctx.services.call({ contract, input: 1 }, options));
+            const late = new AbortController();
+            const never = call({ signal: late.signal }, 'never@1');
+            const kept = call({ signal: late.signal }, 'kept@1');
+            await null;
+            late.abort(new RangeError('enough'));
+            return {
+                plain: await call(), timed: await call({ timeoutMs: 0.5 }), open: await call({ signal: new AbortController().signal }),
+                bad: await Promise.all([0, -1, NaN, Infinity, 2147483648, '5', null].map((timeoutMs) => call({ timeoutMs }))),
+                request: await Promise.all([null, undefined, 'a.b@1', { contract: 'a.b@1', input: () => 1 }].map((request) => tell(() => ctx.services.call(request)))),
+                signal: await call({ signal: {} }), early: await call({ signal: AbortSignal.abort(new RangeError('before')) }),
+                never: await never, kept: await kept,
+            };
+        };";
+    let host = host();
+    let generation = load(&host, "p", &[("h.js", code)]).await;
+    let mut call = request(&generation, CallTarget::Handler { module: "h.js".into() });
+    call.context.services = true;
+    let value = run(&host, call).await.unwrap();
+    assert_eq!(value["plain"], json!({"request": {"contract": "a.b@1", "input": 1}, "timeoutMs": null}));
+    assert_eq!(value["timed"]["timeoutMs"], json!(0.5));
+    assert_eq!(value["open"]["timeoutMs"], json!(null));
+    for refused in value["bad"].as_array().unwrap() {
+        assert_eq!(refused.as_array().unwrap()[..2], [json!("RangeError"), json!("invalid-input")], "{refused}");
+    }
+    for refused in value["request"].as_array().unwrap() {
+        assert_eq!(refused.as_array().unwrap()[..2], [json!("TypeError"), json!("invalid-input")], "{refused}");
+    }
+    assert_eq!(value["signal"][1], "invalid-input");
+    assert_eq!(value["early"], json!(["RangeError", null, "before"]));
+    assert_eq!(value["never"], json!(["RangeError", null, "enough"]));
+    // What counted before the signal came still counts.
+    assert_eq!(value["kept"], json!("kept"));
+    // Without leave there are no services.
+    let mut call = request(&generation, CallTarget::Handler { module: "h.js".into() });
+    call.context.services = false;
+    let value = run(&host, call).await.unwrap();
+    assert_eq!(value["plain"].as_array().unwrap()[..2], [json!("ServiceError"), json!("unavailable")]);
 }

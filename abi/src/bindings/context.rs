@@ -156,7 +156,10 @@ fn no_services() -> HostError {
 fn abandon(state: &State, call: u32, operation: u32) -> bool {
     let mut operations = state.operations.borrow_mut();
     let waits = operations.get(&operation).is_some_and(|found| found.call == call && found.settlement.abandon());
-    let Some(given_up) = operations.remove(&operation).filter(|_| waits) else {
+    if !waits {
+        return false;
+    }
+    let Some(given_up) = operations.remove(&operation) else {
         return false;
     };
     given_up.task.abort();

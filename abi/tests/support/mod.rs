@@ -87,6 +87,11 @@ impl CallHost for FakeHost {
         self.logs.lock().unwrap().push(format!("{level:?} {message}{meta}"));
     }
     fn request(&self, request: HostRequest) -> BoxFuture<'static, Result<Json, HostError>> {
+        if let HostRequest::ServiceCall { request, settlement, .. } = &request
+            && request.value()["contract"] == "kept@1"
+        {
+            assert!(settlement.keep());
+        }
         async move {
             match request {
                 HostRequest::ToolCall { name, .. } if name == "never" => std::future::pending().await,
@@ -99,6 +104,19 @@ impl CallHost for FakeHost {
                 }
                 HostRequest::GenerateText { options } | HostRequest::GenerateObject { options } => {
                     Ok(json!({ "options": options }).into())
+                }
+                HostRequest::ServiceCall { request, .. } if request.value()["contract"] == "never@1" => {
+                    std::future::pending().await
+                }
+                // Its answer counts before anybody can give it up, and comes later.
+                HostRequest::ServiceCall { request, .. } if request.value()["contract"] == "kept@1" => {
+                    for _ in 0..50 {
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(json!("kept").into())
+                }
+                HostRequest::ServiceCall { request, timeout_ms, .. } => {
+                    Ok(json!({ "request": request, "timeoutMs": timeout_ms }).into())
                 }
             }
         }
