@@ -3,6 +3,7 @@
 //! Here live the JavaScript isolates, the `covel` object, handler contexts, module loading and the traits through
 //! which plugin code reaches its host. Not here: any store, any HTTP, any turn logic.
 
+pub mod author;
 mod bindings;
 mod builtin;
 pub mod call;

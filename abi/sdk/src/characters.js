@@ -1,6 +1,6 @@
 // Characters and who acts.
 
-/** The key under which names are the same. */
+/** @type {typeof import("./characters.js").characterNameKey} */
 export function characterNameKey(name) {
   return String(name)
     .normalize("NFKC")
@@ -10,10 +10,11 @@ export function characterNameKey(name) {
     .replace(/[.·•・'’]/g, "")
     .replace(/\s+/g, "");
 }
+/** @param {{ aliases?: string[] }} character */
 const aliasesOf = (character) => (Array.isArray(character.aliases) ? character.aliases : []);
-/** `Name (aka A, B)`. */
+/** @type {typeof import("./characters.js").characterLabel} */
 export const characterLabel = (character) => (aliasesOf(character).length === 0 ? character.name : `${character.name} (aka ${aliasesOf(character).join(", ")})`);
-/** Aliases of both lists without folded duplicates and without the name itself. */
+/** @type {typeof import("./characters.js").mergeCharacterAliases} */
 export function mergeCharacterAliases(name, ...lists) {
   const seen = new Set([characterNameKey(name)]);
   return lists.flat().filter((alias) => {
@@ -23,7 +24,7 @@ export function mergeCharacterAliases(name, ...lists) {
     return true;
   });
 }
-/** The first alias that names another character, with its owner. */
+/** @type {typeof import("./characters.js").findCharacterAliasConflict} */
 export function findCharacterAliasConflict(characters, id, aliases) {
   for (const alias of aliases) {
     const key = characterNameKey(alias);
@@ -37,7 +38,7 @@ const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Scr
 const JOINS = `(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}_]`;
 const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, "u");
 const ENDS_UNSPACED = new RegExp(`[${UNSPACED}]$`, "u");
-/** Names as whole words where the script has words; where names overlap the longer one counts. */
+/** Names as whole words where the script has words; where names overlap the longer one counts. @param {string[]} names */
 function mentionPattern(names) {
   const parts = [...names]
     .sort((a, b) => b.length - a.length)
@@ -49,7 +50,7 @@ function mentionPattern(names) {
     });
   return new RegExp(parts.join("|"), "giu");
 }
-/** The ids of the characters that a text names, by name or alias. */
+/** @type {typeof import("./characters.js").mentionedCharacterIds} */
 export function mentionedCharacterIds(text, characters) {
   const owners = new Map();
   for (const character of characters) {
@@ -68,11 +69,13 @@ export function mentionedCharacterIds(text, characters) {
   return found;
 }
 
+/** @param {string} text */
 function pairs(text) {
   const counts = new Map();
   for (let i = 0; i + 1 < text.length; i++) counts.set(text.slice(i, i + 2), (counts.get(text.slice(i, i + 2)) ?? 0) + 1);
   return counts;
 }
+/** @param {string} a @param {string} b */
 function dice(a, b) {
   if (a === b) return 1;
   const left = pairs(a);
@@ -82,13 +85,15 @@ function dice(a, b) {
   const total = Math.max(a.length - 1, 0) + Math.max(b.length - 1, 0);
   return total === 0 ? 0 : (2 * shared) / total;
 }
-/** By id, name, alias, then (with `partial`) the single one that contains the query. */
+/** @type {typeof import("./characters.js").resolveCharacter} */
 export function resolveCharacter(characters, query, { partial = false } = {}) {
   const byId = characters.find((character) => character.id === query);
   if (byId !== undefined) return { status: "found", character: byId };
   const key = characterNameKey(query);
-  for (const namesOf of [(c) => [c.name], aliasesOf]) {
-    const hits = characters.filter((character) => namesOf(character).some((name) => characterNameKey(name) === key));
+  /** @type {((one: import("./world.js").Character) => string[])[]} */
+  const places = [(one) => [one.name], aliasesOf];
+  for (const namesOf of places) {
+    const hits = characters.filter((character) => namesOf(/** @type {any} */ (character)).some((name) => characterNameKey(name) === key));
     if (hits.length === 1) return { status: "found", character: hits[0] };
     if (hits.length > 1) return { status: "ambiguous", candidates: hits };
   }
@@ -105,23 +110,25 @@ export function resolveCharacter(characters, query, { partial = false } = {}) {
     .map(({ character }) => character);
   return { status: "missing", closest };
 }
-/** An English sentence about a character that was not found. */
+/** @type {typeof import("./characters.js").describeUnresolvedCharacter} */
 export function describeUnresolvedCharacter(query, result, characters = []) {
   if (result.status === "ambiguous") return `"${query}" is ambiguous: ${result.candidates.map((c) => `${c.name} (${c.id})`).join(", ")}`;
-  const names = (result.closest?.length ? result.closest : characters.slice(0, 30)).map((c) => `${c.name} (${c.id})`);
-  const hint = names.length === 0 ? "there are no characters yet" : `${result.closest?.length ? "closest" : "known"}: ${names.join(", ")}`;
+  const closest = result.status === "missing" ? result.closest : [];
+  const names = (closest.length > 0 ? closest : characters.slice(0, 30)).map((c) => `${c.name} (${c.id})`);
+  const hint = names.length === 0 ? "there are no characters yet" : `${closest.length > 0 ? "closest" : "known"}: ${names.join(", ")}`;
   return `no character "${query}"; ${hint}`;
 }
 
-/** Every character bound to a seat, the current one first. SEA-4 */
+/** @type {typeof import("./characters.js").seatCharacterIds} */
 export function seatCharacterIds(seat) {
   const all = [seat?.currentCharacterId, ...(Array.isArray(seat?.characterIds) ? seat.characterIds : [])];
-  return [...new Set(all.filter((id) => typeof id === "string" && id !== ""))];
+  return [...new Set(all.filter((id) => typeof id === "string" && id !== ""))].map(String);
 }
-/** The seat of the player whose turn it is: marked primary, else the first. */
+/** @type {typeof import("./characters.js").primarySeat} */
 export const primarySeat = (seats) => (Array.isArray(seats) ? (seats.find((seat) => seat?.primary === true) ?? seats[0]) : undefined);
-/** The character a player action names first; otherwise the current character of the primary seat. SEA-2 */
+/** @type {typeof import("./characters.js").actingCharacterOf} */
 export function actingCharacterOf(actions, characters, seats) {
+  /** @param {string | undefined} id */
   const find = (id) => (Array.isArray(characters) ? characters.find((character) => character.id === id) : undefined);
   for (const action of Array.isArray(actions) ? actions : []) {
     const named = find(action?.characterId ?? action?.actorId);

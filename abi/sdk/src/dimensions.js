@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 const id = z.string().min(1);
-/** One dimension a world declares. */
+/** @type {typeof import("./dimensions.js").dimensionDefinitionSchema} */
 export const dimensionDefinitionSchema = z.object({
   name: z.string().min(1),
   description: z.string().optional(),
@@ -10,9 +10,10 @@ export const dimensionDefinitionSchema = z.object({
   initial: z.unknown().optional(),
   updateRule: z.union([z.string(), z.record(z.string(), z.string())]).optional(),
 });
-/** What a `world.dimensions@1` provider reads: definitions by id. */
+/** @type {typeof import("./dimensions.js").dimensionDefinitionsSchema} */
 export const dimensionDefinitionsSchema = z.record(id, dimensionDefinitionSchema);
 
+/** @param {any} schema @returns {unknown} */
 function initialOf(schema) {
   if (schema.default !== undefined) return structuredClone(schema.default);
   if (schema.const !== undefined) return structuredClone(schema.const);
@@ -37,7 +38,7 @@ function initialOf(schema) {
       return null;
   }
 }
-/** The first state of each dimension: `{name, description?, schema, value, version: 1}` by id. */
+/** @type {typeof import("./dimensions.js").materializeDimensions} */
 export function materializeDimensions(definitions) {
   return Object.fromEntries(
     Object.entries(dimensionDefinitionsSchema.parse(definitions)).map(([key, { name, description, schema, initialValue, initial = initialValue }]) => [

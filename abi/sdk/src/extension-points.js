@@ -1,4 +1,4 @@
-/** The extension points of this host. EXP-7 */
+/** @type {typeof import("./extension-points.js").EXTENSION_POINTS} */
 export const EXTENSION_POINTS = Object.freeze({
   "prompt.segment@1": Object.freeze({ mode: "collect", timeoutMs: 500, onError: "skip" }),
   "prompt.history-transform@1": Object.freeze({ mode: "pipeline", timeoutMs: 500, onError: "skip" }),
@@ -7,5 +7,5 @@ export const EXTENSION_POINTS = Object.freeze({
   "session.world-context@1": Object.freeze({ mode: "single", timeoutMs: 500, onError: "fail-turn" }),
   "history.compact@2": Object.freeze({ mode: "single", timeoutMs: 60_000, onError: "skip" }),
 });
-/** Is this the current version of a point? */
-export const isExtensionPoint = (id) => Object.hasOwn(EXTENSION_POINTS, id);
+/** @type {typeof import("./extension-points.js").isExtensionPoint} */
+export const isExtensionPoint = /** @returns {id is import("./extension-points.js").ExtensionPointId} */ (id) => Object.hasOwn(EXTENSION_POINTS, id);

@@ -10,25 +10,27 @@ const REGISTRY = [
   { locale: "fr", name: "Français", instruction: "en" },
   { locale: "es", name: "Español", instruction: "en" },
 ];
-/** The locales with a name of their own. */
+/** @type {typeof import("./i18n.js").LOCALES} */
 export const LOCALES = Object.freeze(REGISTRY.map(({ locale, name }) => Object.freeze({ locale, name })));
+/** @param {string | undefined} locale */
 const fold = (locale) => String(locale ?? "").toLowerCase().replaceAll("_", "-");
 
-/** The registered locale a tag means, or undefined. */
+/** @type {typeof import("./i18n.js").findLocale} */
 export function findLocale(locale) {
   const tag = fold(locale);
   const row = REGISTRY.find((entry) => entry.locale === tag || entry.also?.includes(tag)) ?? REGISTRY.find((entry) => entry.locale === tag.split("-")[0]);
   return row && { locale: row.locale, name: row.name };
 }
-/** The language instructions are written in for a session: `zh` or `en`. */
+/** @type {typeof import("./i18n.js").instructionLocaleFor} */
 export const instructionLocaleFor = (locale) => (fold(locale).split("-")[0] === "zh" ? "zh" : "en");
-/** `zh`, `zh-CN` and `zh-Hans` take the Chinese text, all else the English one. */
+/** @type {typeof import("./i18n.js").pickLocaleText} */
 export const pickLocaleText = (locale, zh, en) => (["zh", "zh-cn", "zh-hans"].includes(fold(locale)) ? zh : en);
 
+/** @param {any} value @returns {value is { en: string } & Record<string, string>} */
 const isMap = (value) =>
   value !== null && typeof value === "object" && !Array.isArray(value) && typeof value.en === "string" && Object.values(value).every((text) => typeof text === "string");
 
-/** One text of a localised text: the exact locale, its language, English. */
+/** @type {typeof import("./i18n.js").resolveI18nText} */
 export function resolveI18nText(text, locale) {
   if (!isMap(text)) return typeof text === "string" ? text : undefined;
   const tag = fold(locale);
@@ -36,7 +38,7 @@ export function resolveI18nText(text, locale) {
   const known = findLocale(tag)?.locale;
   return byTag.get(tag) ?? (known === undefined ? undefined : byTag.get(known)) ?? byTag.get(tag.split("-")[0]) ?? text.en;
 }
-/** A copy of a document with every localised text resolved. */
+/** @type {typeof import("./i18n.js").resolveI18nDeep} */
 export function resolveI18nDeep(value, locale) {
   if (isMap(value)) return resolveI18nText(value, locale);
   if (Array.isArray(value)) return value.map((item) => resolveI18nDeep(item, locale));
@@ -44,16 +46,17 @@ export function resolveI18nDeep(value, locale) {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, resolveI18nDeep(member, locale)]));
 }
 
+/** @param {any} object @param {string} key */
 const own = (object, key) => (object !== null && typeof object === "object" && Object.hasOwn(object, key) ? object[key] : undefined);
-/** The session's text for an English text; `{name}` is filled from `params`, unknown names stay. */
+/** @type {typeof import("./i18n.js").translate} */
 export function translate(ctx, text, params) {
   const found = own(ctx?.messages?.translations, text) ?? text;
-  return params === undefined ? found : found.replace(/\{([^{}]+)\}/g, (whole, name) => {
+  return params === undefined ? found : found.replace(/\{([^{}]+)\}/g, (/** @type {string} */ whole, /** @type {string} */ name) => {
     const value = own(params, name);
     return value === undefined ? whole : String(value);
   });
 }
-/** All languages of an English text, for the page to choose from; the text itself when there is no other. */
+/** @type {typeof import("./i18n.js").labelText} */
 export function labelText(ctx, text) {
   const labels = own(ctx?.messages?.labels, text);
   return labels === undefined ? text : { ...labels, en: labels.en ?? text };

@@ -5,4 +5,8 @@ export * from "./json-text.js";
 export * from "./values.js";
 export * from "./i18n.js";
 export * from "./characters.js";
+export * from "./character-fields.js";
+export * from "./forms.js";
+export * from "./narrative.js";
+export * from "./prompt-text.js";
 export * from "./search.js";

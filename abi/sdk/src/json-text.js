@@ -2,6 +2,7 @@
 
 const MAX_EXTRA_CLOSERS = 4;
 
+/** @param {string} text @returns {{ ok: true, value: any } | { ok: false, error: any }} */
 function strict(text) {
   try {
     return { ok: true, value: JSON.parse(text) };
@@ -11,7 +12,13 @@ function strict(text) {
 }
 
 // Walks text outside strings: `visit(index, char)`; answers whether a string stayed open and which brackets did.
+/**
+ * @typedef {{ c: string, i: number }[]} Open
+ * @param {string} text
+ * @param {((index: number, char: string, fits: boolean, open: Open) => boolean)=} visit
+ */
 function scan(text, visit) {
+  /** @type {Open} */
   const open = [];
   let inString = false;
   for (let i = 0; i < text.length; i++) {
@@ -34,6 +41,7 @@ function scan(text, visit) {
 }
 
 // (1) up to four extra closers after a complete value
+/** @param {string} text */
 function dropExtraClosers(text) {
   let cut = text.trimEnd();
   for (let n = 0; n < MAX_EXTRA_CLOSERS && /[\]}]$/.test(cut); n++) {
@@ -45,6 +53,7 @@ function dropExtraClosers(text) {
 }
 
 // (2) unescaped quotes inside string values: a real closing quote stands before `,` `}` `]` `:` or the end
+/** @param {string} text */
 function escapeInnerQuotes(text) {
   let out = "";
   let inString = false;
@@ -72,6 +81,7 @@ function escapeInnerQuotes(text) {
 }
 
 // (3) the `}` missing before the next array element `{`
+/** @param {string} text */
 function closeBeforeNextElement(text) {
   const match = /,\s*\{/g;
   for (let found = match.exec(text); found !== null; found = match.exec(text)) {
@@ -82,14 +92,16 @@ function closeBeforeNextElement(text) {
 }
 
 // (4) a `}` with no open object, or a wrong final bracket
+/** @param {string} text */
 function dropStrayCloser(text) {
+  /** @type {string | undefined} */
   let result;
   scan(text, (i, c, fits, open) => {
     if (fits) return true;
     const dropped = text.slice(0, i) + text.slice(i + 1);
     if (strict(dropped).ok) result = dropped;
     else if (open.length > 0) {
-      const swapped = text.slice(0, i) + (open.at(-1).c === "{" ? "}" : "]") + text.slice(i + 1);
+      const swapped = text.slice(0, i) + (open.at(-1)?.c === "{" ? "}" : "]") + text.slice(i + 1);
       if (strict(swapped).ok) result = swapped;
     }
     return false;
@@ -98,6 +110,7 @@ function dropStrayCloser(text) {
 }
 
 // (5) a doubled `{"`
+/** @param {string} text */
 function dropDoubledOpening(text) {
   for (let i = text.indexOf('{"{"'); i !== -1; i = text.indexOf('{"{"', i + 1)) {
     const candidate = text.slice(0, i) + text.slice(i + 2);
@@ -107,16 +120,14 @@ function dropDoubledOpening(text) {
   return spaced !== text && strict(spaced).ok ? spaced : undefined;
 }
 
+/** @param {string} text */
 function closeOpenBrackets(text) {
   const { inString, open } = scan(text);
   const closed = `${text}${inString ? '"' : ""}${open.reverse().map(({ c }) => (c === "{" ? "}" : "]")).join("")}`;
   return strict(closed).ok ? closed : undefined;
 }
 
-/**
- * Parses JSON text tolerantly: `{ok: true, value}` or `{ok: false, reason}`. `field: true` also closes what is left open,
- * which is right for text inside a field and never for whole arguments.
- */
+/** @type {typeof import("./json-text.js").parseJsonText} */
 export function parseJsonText(text, { field = false } = {}) {
   const read = strict(text);
   if (read.ok) return read;
@@ -131,6 +142,7 @@ export function parseJsonText(text, { field = false } = {}) {
   return { ok: false, reason: String(read.error.message).slice(0, 160), near: nearby(text, read.error) };
 }
 
+/** @param {string} text @param {any} error */
 function nearby(text, error) {
   const at = Number(/position (\d+)/.exec(error.message)?.[1] ?? text.length);
   return text.slice(Math.max(0, at - 40), at + 20);

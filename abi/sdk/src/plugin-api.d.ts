@@ -1,93 +1,58 @@
 import type { z } from "zod";
-import type { ExtensionPointId, ExtensionPointInput, ExtensionPointOutput } from "./extension-points.js";
-import type { ToolDefinition, ToolModule, ToolContext, ToolResult, Proposal, RandomSource } from "./index.js";
+import type { RandomSource, RpcHandler } from "./contexts.js";
+import type { ExtensionHandler, ExtensionPointId } from "./extension-points.js";
+import type { HookEvent, HookHandler, HookOptions } from "./hooks.js";
+import type { MessageCatalogue } from "./json.js";
+import type { PluginHttp, PluginWires } from "./models.js";
+import type { Proposal, ToolResult } from "./proposals.js";
+import type { ReadServiceDefinition, WriteServiceDefinition } from "./services.js";
+import type { AnyToolModule, ToolDefinition, ToolModule } from "./tool.js";
 
-export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+export type * from "./contexts.js";
+export type * from "./effects.js";
+export type * from "./hooks.js";
+export type * from "./json.js";
+export type * from "./models.js";
+export type * from "./proposals.js";
+export type * from "./services.js";
+export type { AnyToolModule, ToolDefinition, ToolModule } from "./tool.js";
+export type * from "./world.js";
 
+/** `covel.toolkit`. Use this `z`: schemas of another copy of zod are refused. */
 export interface Toolkit {
   tool<P extends z.ZodType>(definition: ToolDefinition<P>): ToolModule<P>;
   z: typeof z;
-  shortId(prefix: string, label: string, sessionId?: string, random?: RandomSource): string;
+  shortId(prefix: string, label?: string, sessionId?: string, random?: RandomSource): string;
   shortIdBatch(prefix: string, labels: string[], sessionId?: string, random?: RandomSource): string[];
-  withPendingProposals<T>(content: T | ToolResult<T>, proposals: Proposal[]): ToolResult<T>;
+  withPendingProposals<T>(content: T | ToolResult<T>, proposals: readonly Proposal[]): ToolResult<T>;
 }
-export interface Parser<T> {
-  parse(value: unknown): T;
-}
-export interface ServiceClient {
-  discover(contract: string): Promise<{ pluginId: string; name: string; contract: string; description?: string }[]>;
-  call(
-    target: { pluginId: string; name: string; contract: string; input: unknown } | { contract: string; input: unknown },
-    options?: { signal?: AbortSignal; timeoutMs?: number },
-  ): Promise<unknown>;
-}
-export interface ServiceDefinition<I, O> {
-  name: string;
-  contract: string;
-  description?: string;
-  access?: "write";
-  modelFacing?: boolean;
-  input: Parser<I>;
-  output: Parser<O>;
-  handler(input: I, ctx: ServiceContext): O | Promise<O>;
-}
-export interface ServiceContext {
-  callerPluginId: string;
-  signal: AbortSignal;
-  services: ServiceClient;
-}
-export type HookEvent =
-  | "SessionStart" | "TurnStart" | "PreCompaction" | "PostCompaction" | "PreSchedule" | "PreRuntime" | "PostContextAssembly"
-  | "PreLLMCall" | "PostLLMResponse" | "PreToolUse" | "PostToolUse" | "PostRuntime" | "PreStateCommit" | "PostStateCommit"
-  | "TurnStop" | "SessionEnd";
-export interface HookContext {
-  event: HookEvent;
-  sessionId: string;
-  turnId: string;
-  locale: string;
-  pluginId?: string;
-  runtimeId?: string;
-  activePluginIds: Set<string>;
-  getOwnSettings(): Readonly<Record<string, JsonValue>>;
-  signal: AbortSignal;
-}
-export type HookResult = void | { action: "continue"; replace?: Record<string, unknown> } | { action: "abort"; reason: string };
-export interface HookOptions {
-  match?(payload: unknown): boolean;
-  timeoutMs?: number;
-  enforce?: "pre" | "normal" | "post";
-}
-export interface RpcContext extends ToolContext {
-  action?: string;
-}
+/** What is wrong with a form: a text for the whole form, or for a field. */
 export type FormIssue = string | { field?: string; message: string };
+/** Plain and at once: it may not wait and has no context beyond the texts. */
+export type FormValidator = (
+  values: Record<string, any>,
+  data: any,
+  ctx: { locale: string; messages?: MessageCatalogue },
+) => undefined | void | null | FormIssue | FormIssue[];
+/** What an entry's factory gets. Registrations are taken while it runs, and must be what the manifest declares. */
 export interface PluginAPI {
   readonly pluginId: string;
+  /** Aborted when the activation ends or fails. */
   readonly signal: AbortSignal;
   readonly toolkit: Toolkit;
-  readonly http: {
-    validateBaseUrl(url: string): { ok: boolean; reason?: string };
-    fetchWithRetry(input: string | URL, init?: { maxRetries?: number; signal?: AbortSignal }): Promise<unknown>;
-  };
+  readonly http: PluginHttp;
+  /** Disposers run last registered first. */
   onDispose(dispose: () => void | Promise<void>): void;
-  registerTool(module: ToolModule<z.ZodType>): void;
-  registerService<I, O>(definition: ServiceDefinition<I, O>): void;
-  registerRpc(
-    action: string,
-    handler: (payload: any, ctx: RpcContext) => unknown,
-    options?: { description?: string; trustLevel?: "builtin" | "community" },
-  ): void;
-  registerFormValidator(
-    name: string,
-    validator: (values: Record<string, unknown>, data: unknown, ctx: { locale: string; messages?: unknown }) => undefined | FormIssue | FormIssue[],
-  ): void;
-  registerWires(wires: Partial<Record<"image" | "speech" | "transcription" | "music" | "text", ({ id: string } & Record<string, unknown>)[]>>): void;
-  provideExtension<P extends ExtensionPointId>(
-    point: P,
-    id: string,
-    definition: { handler(input: ExtensionPointInput[P], ctx: any): ExtensionPointOutput[P] | Promise<ExtensionPointOutput[P]> },
-  ): void;
-  on(event: HookEvent, handler: (ctx: HookContext, payload: any) => HookResult | Promise<HookResult>, options?: HookOptions): void;
+  registerTool(module: AnyToolModule): void;
+  registerService<I, O>(definition: WriteServiceDefinition<I, O>): void;
+  registerService<I, O>(definition: ReadServiceDefinition<I, O>): void;
+  registerRpc<P = any>(action: string, handler: RpcHandler<P>, options?: { description?: string; trustLevel?: "builtin" | "community" }): void;
+  registerFormValidator(name: string, validator: FormValidator): void;
+  registerWires(wires: PluginWires): void;
+  provideExtension<P extends ExtensionPointId>(point: P, id: string, definition: { handler: ExtensionHandler<P> }): void;
+  on<E extends HookEvent>(event: E, handler: HookHandler<E>, options?: HookOptions<E>): void;
 }
+/** The default export of an entry. */
 export type PluginEntryFactory = (covel: PluginAPI) => void | Promise<void>;
+/** Gives a factory its type; the value is the factory itself. */
 export function definePlugin(factory: PluginEntryFactory): PluginEntryFactory;

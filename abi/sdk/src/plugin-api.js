@@ -1,2 +1,2 @@
-/** Gives a factory its type; the value is the factory itself. */
+/** @type {typeof import("./plugin-api.js").definePlugin} */
 export const definePlugin = (factory) => factory;

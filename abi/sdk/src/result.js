@@ -1,13 +1,14 @@
 const KIND = "covel.tool-result";
+/** @param {any} value @returns {value is import("./proposals.js").ToolResult<any>} */
 const isEnvelope = (value) => value !== null && typeof value === "object" && value.kind === KIND && "content" in value;
 
-/** The content of a tool result; a plain value is its own content. */
+/** @type {typeof import("./result.js").getToolContent} */
 export const getToolContent = (result) => (isEnvelope(result) ? result.content : result);
-/** The proposals of a tool result, or none. */
+/** @type {typeof import("./result.js").getPendingProposals} */
 export const getPendingProposals = (result) => (isEnvelope(result) && Array.isArray(result.pendingProposals) ? result.pendingProposals : []);
-/** The events of a tool result, or undefined. */
+/** @type {typeof import("./result.js").getEmittedEvents} */
 export const getEmittedEvents = (result) => (isEnvelope(result) ? result.emittedEvents : undefined);
-/** A new envelope with these proposals; other channels are kept. */
+/** @type {typeof import("./result.js").withPendingProposals} */
 export function withPendingProposals(result, pendingProposals) {
   const events = getEmittedEvents(result);
   return {
@@ -17,11 +18,11 @@ export function withPendingProposals(result, pendingProposals) {
     ...(events === undefined ? {} : { emittedEvents: events }),
   };
 }
-/** A new envelope with these events; other channels are kept. */
+/** @type {typeof import("./result.js").withEmittedEvents} */
 export function withEmittedEvents(result, emittedEvents) {
   return { kind: KIND, content: getToolContent(result), pendingProposals: getPendingProposals(result), emittedEvents: [...emittedEvents] };
 }
-/** A proposal envelope. */
+/** @type {typeof import("./result.js").makeProposal} */
 export function makeProposal(ctx, nowIso, type, payload) {
   return {
     id: crypto.randomUUID(),

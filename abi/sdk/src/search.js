@@ -4,12 +4,13 @@ const K1 = 1.2;
 const B = 0.75;
 const CJK_RUN = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+/gu;
 
+/** @param {string} word */
 function foldWord(word) {
   const base = word.replace(/['’]s$/, "");
   if (base.length > 4 && base.endsWith("ies")) return `${base.slice(0, -3)}y`;
   return base.length > 3 && base.endsWith("s") && !base.endsWith("ss") ? base.slice(0, -1) : base;
 }
-/** Search terms of a text: folded words of two letters or more, and pairs of CJK characters. */
+/** @type {typeof import("./search.js").searchTerms} */
 export function searchTerms(text) {
   const folded = String(text).normalize("NFKC").toLowerCase();
   const terms = [];
@@ -23,7 +24,7 @@ export function searchTerms(text) {
   }
   return terms;
 }
-/** Texts by how well they match: `{index, score, coverage, matched}`, best first; texts that match nothing are left out. */
+/** @type {typeof import("./search.js").rankTexts} */
 export function rankTexts(query, texts) {
   const wanted = [...new Set(searchTerms(query))];
   const documents = texts.map(searchTerms);
@@ -42,14 +43,14 @@ export function rankTexts(query, texts) {
       const matched = wanted.filter((term) => count.has(term));
       const score = matched.reduce((sum, term) => {
         const tf = count.get(term);
-        return sum + idf.get(term) * ((tf * (K1 + 1)) / (tf + K1 * (1 - B + (B * documents[index].length) / Math.max(average, 1))));
+        return sum + (idf.get(term) ?? 0) * ((tf * (K1 + 1)) / (tf + K1 * (1 - B + (B * documents[index].length) / Math.max(average, 1))));
       }, 0);
       return { index, score, coverage: wanted.length === 0 ? 0 : matched.length / wanted.length, matched };
     })
     .filter(({ matched }) => matched.length > 0)
     .sort((a, b) => b.score - a.score || a.index - b.index);
 }
-/** At most 500 characters of a text, from 120 before the first term found. */
+/** @type {typeof import("./search.js").searchExcerpt} */
 export function searchExcerpt(text, terms, { before = 120, max = 500 } = {}) {
   const folded = text.toLowerCase();
   const hits = terms.map((term) => folded.indexOf(term)).filter((at) => at >= 0);
@@ -57,5 +58,5 @@ export function searchExcerpt(text, terms, { before = 120, max = 500 } = {}) {
   const piece = text.slice(start, start + max);
   return `${start > 0 ? "…" : ""}${piece}${start + max < text.length ? "…" : ""}`;
 }
-/** Earlier summary entries and own ones, at most 16. */
+/** @type {typeof import("./search.js").appendSummaryEntries} */
 export const appendSummaryEntries = (previous, entries) => [...(previous ?? []), ...entries].slice(0, 16);

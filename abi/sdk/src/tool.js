@@ -3,20 +3,25 @@ import { parseJsonText } from "./json-text.js";
 
 /** The arguments of a tool call did not fit its parameters. */
 export class ToolValidationError extends Error {
+  /** @param {{ path: string, message: string }[]} details */
   constructor(details) {
     super("Tool parameters failed validation");
     this.name = "ToolValidationError";
+    /** @type {"VALIDATION_ERROR"} */
     this.code = "VALIDATION_ERROR";
     this.details = details;
   }
 }
 
+/** @param {readonly PropertyKey[]} path */
 const pathText = (path) => (path.length === 0 ? "(root)" : path.map(String).join("."));
 
 // Providers read neither `$schema` nor Unicode property escapes; zod still enforces the pattern.
+/** @param {any} node @returns {any} */
 function providerSchema(node) {
   if (Array.isArray(node)) return node.map(providerSchema);
   if (node === null || typeof node !== "object") return node;
+  /** @type {Record<string, unknown>} */
   const out = {};
   for (const [key, value] of Object.entries(node)) {
     if (key === "pattern" && typeof value === "string" && /\\p\{/i.test(value)) continue;
@@ -25,11 +30,13 @@ function providerSchema(node) {
   return out;
 }
 
+/** @param {any} value @param {readonly PropertyKey[]} path @returns {any} */
 function at(value, path) {
-  return path.reduce((inner, key) => (inner === null || typeof inner !== "object" ? undefined : inner[key]), value);
+  return path.reduce((/** @type {any} */ inner, key) => (inner === null || typeof inner !== "object" ? undefined : inner[key]), value);
 }
 
 // Models sometimes give structure as text. Each such field is parsed once; what cannot be read says why.
+/** @param {unknown} params @param {readonly import("zod").core.$ZodIssue[]} issues */
 function structureFromText(params, issues) {
   let copy;
   const notes = new Map();
@@ -44,12 +51,12 @@ function structureFromText(params, issues) {
     }
     copy ??= JSON.parse(JSON.stringify(params));
     const parent = at(copy, issue.path.slice(0, -1));
-    parent[issue.path.at(-1)] = read.value;
+    parent[/** @type {PropertyKey} */ (issue.path.at(-1))] = read.value;
   }
   return { copy, notes };
 }
 
-/** A tool module: parameters are validated before `execute` runs. */
+/** @type {typeof import("./tool.js").tool} */
 export function tool({ name, description, parameters, execute }) {
   if (typeof name !== "string" || name.trim() === "") throw new TypeError("a tool needs a name");
   if (typeof description !== "string") throw new TypeError(`tool ${name} needs a description`);
@@ -61,7 +68,7 @@ export function tool({ name, description, parameters, execute }) {
     void $schema;
     jsonSchema = providerSchema(rest);
   } catch (error) {
-    throw new TypeError(`tool ${name}: its parameters have no JSON Schema form: ${error.message}`);
+    throw new TypeError(`tool ${name}: its parameters have no JSON Schema form: ${error instanceof Error ? error.message : error}`);
   }
   return {
     _type: "covel-tool",

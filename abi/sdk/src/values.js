@@ -1,35 +1,45 @@
 // Reading values of forms, settings and model output.
 
+/** @type {typeof import("./values.js").normalizeRequiredString} */
 export function normalizeRequiredString(value, name = "value") {
   const text = typeof value === "string" ? value.trim() : "";
   if (text === "") throw new TypeError(`${name} must be a non-empty string`);
   return text;
 }
+/** @type {typeof import("./values.js").normalizeOptionalString} */
 export function normalizeOptionalString(value) {
   const text = typeof value === "string" ? value.trim() : "";
   return text === "" ? undefined : text;
 }
+/** @type {typeof import("./values.js").normalizeOptionalNumber} */
 export function normalizeOptionalNumber(value) {
   if (typeof value === "string" && value.trim() === "") return undefined;
   const number = typeof value === "number" ? value : typeof value === "string" ? Number(value) : Number.NaN;
   return Number.isFinite(number) ? number : undefined;
 }
+/** @type {typeof import("./values.js").normalizeOptionalInteger} */
 export function normalizeOptionalInteger(value) {
   const number = normalizeOptionalNumber(value);
   return Number.isSafeInteger(number) ? number : undefined;
 }
-/** Splits on `,`, `，` and line ends; at most 32 trimmed, non-empty items. */
+/** @type {typeof import("./values.js").normalizeOptionalString} */
+export const optionalString = normalizeOptionalString;
+/** @type {typeof import("./values.js").normalizeOptionalNumber} */
+export const optionalNumber = normalizeOptionalNumber;
+/** @type {typeof import("./values.js").normalizeOptionalInteger} */
+export const optionalInteger = normalizeOptionalInteger;
+/** @type {typeof import("./values.js").splitList} */
 export function splitList(value) {
   const items = Array.isArray(value) ? value.filter((item) => typeof item === "string") : typeof value === "string" ? value.split(/[,，\r\n]/) : [];
   return items.map((item) => item.trim()).filter((item) => item !== "").slice(0, 32);
 }
-/** A copy without undefined members (and without empty arrays when asked). */
+/** @type {typeof import("./values.js").compactRecord} */
 export function compactRecord(value, { dropEmptyArrays = false } = {}) {
-  return Object.fromEntries(
+  return /** @type {any} */ (Object.fromEntries(
     Object.entries(value).filter(([, member]) => member !== undefined && !(dropEmptyArrays && Array.isArray(member) && member.length === 0)),
-  );
+  ));
 }
-/** An entity of a manual payload: `<entity>Json` text, then `<entity>Form` through `fromForm`, then `<entity>`. */
+/** @type {typeof import("./values.js").readManualEntity} */
 export function readManualEntity(payload, entity, fromForm) {
   const text = payload?.[`${entity}Json`];
   if (typeof text === "string" && text.trim() !== "") return JSON.parse(text);
@@ -37,15 +47,16 @@ export function readManualEntity(payload, entity, fromForm) {
   if (form !== undefined && form !== null) return fromForm(form);
   return payload?.[entity];
 }
-/** Checks the envelope every stored entity has. */
+/** @type {typeof import("./values.js").assertEntityEnvelope} */
 export function assertEntityEnvelope(value, { name = "entity", idPattern = /^[a-z0-9][a-z0-9-]*$/, maxLength = 65_536 } = {}) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) throw new TypeError(`${name} must be an object`);
-  if (typeof value.id !== "string" || !idPattern.test(value.id)) throw new TypeError(`${name}.id does not match ${idPattern}`);
-  if (value.schemaVersion !== 1) throw new TypeError(`${name}.schemaVersion must be 1`);
+  const { id, schemaVersion } = /** @type {{ id?: unknown, schemaVersion?: unknown }} */ (value);
+  if (typeof id !== "string" || !idPattern.test(id)) throw new TypeError(`${name}.id does not match ${idPattern}`);
+  if (schemaVersion !== 1) throw new TypeError(`${name}.schemaVersion must be 1`);
   if (JSON.stringify(value).length > maxLength) throw new RangeError(`${name} is larger than ${maxLength} characters`);
   return value;
 }
-/** A signal that aborts with `signal` or after `ms`. */
+/** @type {typeof import("./values.js").abortSignalWithTimeout} */
 export function abortSignalWithTimeout(signal, ms) {
   const timeout = AbortSignal.timeout(ms);
   return signal === undefined || signal === null ? timeout : AbortSignal.any([signal, timeout]);
@@ -53,9 +64,11 @@ export function abortSignalWithTimeout(signal, ms) {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+/** @param {unknown} value */
 const isUuid = (value) => typeof value === "string" && UUID.test(value);
+/** @param {unknown} value */
 const isInstant = (value) => typeof value === "string" && INSTANT.test(value);
-/** A copy without the bookkeeping a model has no use for: session, UUID ids, time stamps. */
+/** @type {typeof import("./values.js").modelFacingJson} */
 export function modelFacingJson(value) {
   if (Array.isArray(value)) return value.map(modelFacingJson);
   if (value === null || typeof value !== "object") return value;
@@ -69,7 +82,7 @@ export function modelFacingJson(value) {
 }
 
 const CJK = /[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\u{20000}-\u{3ffff}]/u;
-/** About how many tokens a text is: one for each CJK character, one for four others. */
+/** @type {typeof import("./values.js").estimateTokens} */
 export function estimateTokens(text) {
   let cjk = 0;
   let other = 0;
@@ -80,37 +93,42 @@ export function estimateTokens(text) {
   return cjk + Math.ceil(other / 4);
 }
 
-/** Names no plugin tool may have. */
+/** @type {typeof import("./values.js").FRAMEWORK_TOOL_NAMES} */
 export const FRAMEWORK_TOOL_NAMES = Object.freeze([
   "create-form", "create-choices", "create-notification", "render-ui", "plugin-data-set", "plugin-data-set-batch", "plugin-data-get",
   "plugin-data-list", "create-character", "update-character", "sync-characters", "list-characters", "get-character",
-  "get-character-schema", "world-dimension-get", "world-dimension-list", "emit-event", "memory-search", "suspend", "runtime-done",
+  "get-character-schema", "delegate", "world-dimension-get", "world-dimension-list", "emit-event", "memory-search", "suspend", "runtime-done",
   "search-tools",
 ]);
 
-/** The value a key has for this execution: the plugin's last pending write, else what is stored. */
-export function overlayPluginDataValue(proposals, pluginId, namespace, key, stored) {
-  return proposals.reduce((found, proposal) => {
-    if (proposal.source?.pluginId !== pluginId) return found;
-    const { type, payload } = proposal;
-    const items = type === "plugin.data.batch" ? (payload.items ?? []) : [payload];
-    return items.reduce((value, item) => {
-      if (item.namespace !== namespace || item.key !== key) return value;
-      if (type === "plugin.data.delete") return { deleted: true, value: undefined };
-      return type === "plugin.data" || type === "plugin.data.batch" ? { deleted: false, value: item.value } : value;
-    }, found);
-  }, { deleted: false, value: stored });
+/** @param {import("./proposals.js").Proposal} proposal */
+function writesOf(proposal) {
+  switch (proposal.type) {
+    case "plugin.data":
+      return [{ ...proposal.payload, deleted: false }];
+    case "plugin.data.batch":
+      return (proposal.payload.items ?? []).map((item) => ({ ...item, deleted: false }));
+    case "plugin.data.delete":
+      return [{ ...proposal.payload, value: undefined, deleted: true }];
+    default:
+      return [];
+  }
 }
-/** Rows of a namespace with pending writes laid over, keyed by `[namespace, key]`. */
+/** @type {typeof import("./values.js").overlayPluginDataValue} */
+export function overlayPluginDataValue(proposals, pluginId, namespace, key, stored) {
+  const last = proposals
+    .filter(({ source }) => source?.pluginId === pluginId)
+    .flatMap(writesOf)
+    .findLast((write) => write.namespace === namespace && write.key === key);
+  return last === undefined ? { deleted: false, value: stored } : { deleted: last.deleted, value: last.value };
+}
+/** @type {typeof import("./values.js").overlayPluginDataRows} */
 export function overlayPluginDataRows(proposals, pluginId, rows) {
   const byKey = new Map(rows.map((row) => [JSON.stringify([row.namespace, row.key]), row]));
-  for (const { type, payload, source } of proposals) {
-    if (source?.pluginId !== pluginId) continue;
-    for (const item of type === "plugin.data.batch" ? (payload.items ?? []) : [payload]) {
-      const key = JSON.stringify([item.namespace, item.key]);
-      if (type === "plugin.data.delete") byKey.delete(key);
-      else if (type === "plugin.data" || type === "plugin.data.batch") byKey.set(key, { ...byKey.get(key), ...item });
-    }
+  for (const { deleted, ...item } of proposals.filter(({ source }) => source?.pluginId === pluginId).flatMap(writesOf)) {
+    const key = JSON.stringify([item.namespace, item.key]);
+    if (deleted) byKey.delete(key);
+    else byKey.set(key, /** @type {any} */ ({ ...byKey.get(key), ...item }));
   }
   return byKey;
 }

@@ -1,9 +1,11 @@
 import { draw, MAX_SIDES, MIN_SIDES, sidesOf } from "../lib/dice.js";
 
+/** @type {import("@covel/plugin-handlers-utils").PluginEntryFactory} */
 export default function dice(covel) {
   covel.registerRpc("roll", roll, { description: "Roll one die." });
 }
 
+/** @type {import("@covel/plugin-handlers-utils").RpcHandler} */
 async function roll(payload, ctx) {
   const args = payload?.args ?? {};
   if (args.sides !== undefined && (args.sides < MIN_SIDES || args.sides > MAX_SIDES)) {

@@ -3,12 +3,19 @@ import { makeProposal } from "@covel/plugin-handlers-utils";
 /** Notes kept for one quest; the oldest go first. */
 const MAX_NOTES = 20;
 
+/** @type {import("@covel/plugin-handlers-utils").PluginEntryFactory} */
 export default function questLog(covel) {
   const { tool, withPendingProposals, z } = covel.toolkit;
   const id = z.string().regex(/^[a-z][a-z0-9-]{0,47}$/).describe("Short id: lowercase letters, digits and dashes");
 
+  /**
+   * @typedef {import("@covel/plugin-handlers-utils").ToolContext} ToolContext
+   * @typedef {{ id: string, title: string, summary: string, status: "open" | "done" | "failed", notes: string[], turn: number }} Quest
+   */
+  /** @param {ToolContext} ctx @param {Quest} quest */
   const write = (ctx, quest) =>
     makeProposal(ctx, new Date().toISOString(), "plugin.data", { namespace: "quests", key: quest.id, value: quest });
+  /** @param {ToolContext} ctx @param {string} key @returns {Promise<Quest | null>} */
   const read = async (ctx, key) => (await ctx.store?.getPluginData("quests", key))?.value ?? null;
 
   covel.registerTool(
@@ -22,6 +29,7 @@ export default function questLog(covel) {
       }),
       async execute({ id: key, title, summary }, ctx) {
         if (await read(ctx, key)) return { success: true, existed: true, id: key };
+        /** @type {Quest} */
         const quest = { id: key, title, summary, status: "open", notes: [], turn: ctx.logicalTurn ?? 1 };
         return withPendingProposals({ success: true, existed: false, id: key }, [write(ctx, quest)]);
       },

@@ -1,22 +1,9 @@
-/** The part of a runtime context these handlers use. */
-export interface Context {
-  locale?: string;
-  logicalTurn?: number;
-  inputs?: Record<string, { value?: unknown } | undefined>;
-  triggerEvent?: { topic: string; data: unknown };
-  manualPayload?: { text?: string } & Record<string, unknown>;
-  random: { int(min: number, max: number): number };
-  pluginData: {
-    get(namespace: string, key: string): Promise<unknown>;
-    list(namespace: string): Promise<{ key: string; value: unknown }[]>;
-    set(namespace: string, key: string, value: unknown): Promise<void>;
-  };
-}
+import type { FunctionContext, HandlerResult } from "@covel/plugin-handlers-utils";
 
-/** What a handler gives back. */
-export type Result =
-  | { outcome: "success"; value?: unknown; effects?: { events: { topic: string; data: unknown }[] } }
-  | { outcome: "skipped"; skipReason: string };
+/** What these handlers are given. */
+export type Context = FunctionContext;
+/** What they give back. */
+export type Result = HandlerResult;
 
 export type Sky = "fog" | "rain" | "storm" | "snow" | "cloud" | "clear";
 

@@ -3,6 +3,7 @@ const MAX_TEXT = 2000;
 /** Most characters written down. */
 const MAX_CAST = 100;
 
+/** @type {import("@covel/plugin-handlers-utils").FunctionHandler} */
 export default async function setup(ctx) {
   const record = ctx.world?.worldRecord ?? null;
   const characters = (ctx.world?.characters ?? []).filter((character) => character.type !== "player");
@@ -18,7 +19,10 @@ export default async function setup(ctx) {
   return { outcome: "success", value: { facts: facts.length }, completion: "done" };
 }
 
-/** World texts may be a string or a map of locale to string. */
+/**
+ * World texts may be a string or a map of locale to string.
+ * @param {any} value
+ */
 function textOf(value) {
   const text = value !== null && typeof value === "object" ? (value.en ?? Object.values(value)[0]) : value;
   return typeof text === "string" ? text.slice(0, MAX_TEXT) : "";

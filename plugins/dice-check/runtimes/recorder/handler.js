@@ -3,6 +3,7 @@ import { turnKey } from "../../lib/dice.js";
 /** Turns kept; older ones are dropped. */
 const KEPT = 50;
 
+/** @type {import("@covel/plugin-handlers-utils").FunctionHandler} */
 export default async function recorder(ctx) {
   const pool = ctx.inputs?.pool?.value ?? ctx.manualPayload?.pool;
   if (!pool) return { outcome: "skipped", skipReason: "no dice were drawn this turn" };
@@ -14,5 +15,5 @@ export default async function recorder(ctx) {
   for (const key of keys.slice(0, Math.max(0, keys.length - KEPT))) {
     await ctx.pluginData.delete("rolls", key);
   }
-  return { outcome: "success", value: { turn, total: pool.rolls.reduce((sum, roll) => sum + roll, 0) } };
+  return { outcome: "success", value: { turn, total: pool.rolls.reduce((/** @type {number} */ sum, /** @type {number} */ roll) => sum + roll, 0) } };
 }

@@ -1,0 +1,4 @@
+export { z } from "zod";
+export { tool, ToolValidationError } from "./tool.js";
+export { shortId, shortIdBatch } from "./ids.js";
+export { withPendingProposals } from "./result.js";
