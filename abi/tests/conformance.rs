@@ -252,6 +252,14 @@ async fn every_export_of_the_sdk_is_declared_and_has_a_row() {
     }
 }
 
+/// Covers: SDK-5
+#[tokio::test]
+async fn names_of_tools_and_points_are_those_of_the_host() {
+    let list = "[[...sdk.FRAMEWORK_TOOL_NAMES].sort(), Object.keys(points.EXTENSION_POINTS).sort()]";
+    let ours = here(&script(&[Row::Same(list.into())], SDK_IMPORTS)).await.remove(0);
+    assert_eq!(ours, serde_json::json!([covel_graph::FRAMEWORK_TOOLS, covel_graph::KERNEL_POINTS]));
+}
+
 /// Covers: SDK-1
 #[test]
 fn isolates_live_in_utc_wherever_the_machine_is() {
