@@ -77,6 +77,10 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
             if !covel_graph::ids::is_contract_id(&contract) {
                 return Err(format!("service `{name}`: `{contract}` is not a contract (`<name>@<major>`)"));
             }
+            let access = member(details, "access");
+            if access.as_deref().is_some_and(|access| access != "read" && access != "write") {
+                return Err(format!("service `{name}`: its access is `read` or `write`"));
+            }
             if !declared.services.iter().any(|s| s.contract == contract) {
                 return Err(format!(
                     "the entry registers a service of contract `{contract}`, which `contributes.services` does not declare"
@@ -90,7 +94,7 @@ fn add(state: &State, kind: &str, name: &str, details: &Value) -> std::result::R
                 contract,
                 description: member(details, "description"),
                 model_facing: details.get("modelFacing").and_then(Value::as_bool).unwrap_or(false),
-                write: member(details, "access").as_deref() == Some("write"),
+                write: access.as_deref() == Some("write"),
             });
         }
         "extension" => {

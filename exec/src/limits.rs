@@ -30,6 +30,8 @@ pub const MAX_SERVICE_BYTES: usize = 1024 * 1024;
 pub const MAX_SERVICE_TIMEOUT_MS: f64 = 2_147_483_647.0;
 /// Longest run of a service call without `timeoutMs`, milliseconds; its caller's own limit ends it earlier.
 pub const SERVICE_EXECUTION_MS: u64 = 600_000;
+/// How long after its deadline a call's wait ends even if its worker is kept from ending it.
+pub const SERVICE_GRACE: std::time::Duration = std::time::Duration::from_millis(100);
 /// Most operations that write services may stage on one runtime's result.
 pub const MAX_OPERATIONS_PER_RUNTIME: usize = 1_000;
 /// Most operations not applied that an agent is told of. WSV-10

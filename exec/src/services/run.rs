@@ -20,7 +20,7 @@ use super::{
     trace::Running,
 };
 use crate::{
-    limits::MAX_SERVICE_BYTES,
+    limits::{MAX_SERVICE_BYTES, SERVICE_GRACE},
     ops,
     view_host::{Source, ViewHost, ViewOptions, view_fields},
 };
@@ -50,15 +50,20 @@ pub(super) async fn run(mut begun: Begun) -> Result<Json, HostError> {
     let place = begun.place.take();
     let timed = begun.timed;
     let work = async {
+        // Waiting for its turn counts as well. SVC-5
         let _turn = match place {
-            Some(place) => Some(place.await),
+            Some(place) => match tokio::time::timeout_at(deadline, place).await {
+                Ok(turn) => Some(turn),
+                Err(_) => return Err(timed_out(begun.limit)),
+            },
             None => None,
         };
         provide(&begun, deadline).await
     };
-    // Waiting for its turn counts as well. SVC-5
+    // The worker ends code at its deadline and tells it why; should it be kept from that, the wait ends all the same.
     let outcome = if timed {
-        tokio::time::timeout_at(deadline, work).await.unwrap_or_else(|_| Err(timed_out(begun.limit)))
+        let end = deadline + SERVICE_GRACE;
+        tokio::time::timeout_at(end, work).await.unwrap_or_else(|_| Err(timed_out(begun.limit)))
     } else {
         work.await
     };
