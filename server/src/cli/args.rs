@@ -40,6 +40,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Print the background jobs of a session
     Jobs(JobsArgs),
+    /// Measure what turns cost on this machine
+    Bench(BenchArgs),
     /// Print the man page of covel, or of one of its commands
     Man(ManArgs),
     /// Print a completion script
@@ -487,4 +489,52 @@ pub struct CompletionArgs {
     /// Shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// `covel bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure [default: all]
+    #[arg(long, value_name = "PROFILE", value_enum, value_delimiter = ',')]
+    pub profile: Vec<BenchProfile>,
+    /// Seconds for each profile
+    #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=600))]
+    pub seconds: u16,
+    /// Folder to measure in, and to keep the last run in [default: a temporary one, and a folder of the user]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Print one JSON document; times in microseconds
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `covel bench` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchProfile {
+    /// Walking plans of runtimes that do nothing
+    Scheduler,
+    /// Turns of JavaScript runtimes
+    Js,
+    /// Durable turns beside raw syncs, and many sessions at once
+    Durable,
+    /// Turns over HTTP, event streams back
+    Http,
+    /// Agents around a model that answers at once
+    Agents,
+}
+
+impl BenchProfile {
+    /// All of them, in the order they are measured.
+    pub const ALL: [Self; 5] = [Self::Scheduler, Self::Js, Self::Durable, Self::Http, Self::Agents];
+
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scheduler => "scheduler",
+            Self::Js => "js",
+            Self::Durable => "durable",
+            Self::Http => "http",
+            Self::Agents => "agents",
+        }
+    }
 }

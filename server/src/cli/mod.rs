@@ -4,6 +4,7 @@
 //! standard error. Exit status: 0 as wanted, 1 it ran and the answer is no, 2 usage or unreadable input.
 
 pub mod args;
+mod bench;
 mod cases;
 mod data;
 mod docs;
@@ -130,6 +131,7 @@ fn dispatch(command: &Command, streams: &mut Streams<'_>) -> Result<u8, ServerEr
         Command::Replay(arguments) => replay::run(arguments, streams),
         Command::Data(arguments) => data::run(arguments, streams),
         Command::Jobs(arguments) => jobs::run(arguments, streams),
+        Command::Bench(arguments) => bench::run(arguments, streams),
         Command::Man(arguments) => docs::man(arguments, streams),
         Command::Completions(arguments) => docs::completions(arguments, streams),
         Command::Version(arguments) => version(arguments, streams),

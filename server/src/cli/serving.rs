@@ -222,7 +222,7 @@ impl Signals {
 }
 
 /// The folder named, else the user's own.
-fn data_folder(named: Option<&Path>) -> Result<PathBuf, ServerError> {
+pub(super) fn data_folder(named: Option<&Path>) -> Result<PathBuf, ServerError> {
     if let Some(named) = named {
         return Ok(named.to_owned());
     }

@@ -8,7 +8,9 @@ use super::support::{covel, fixture, shipped};
 
 #[test]
 fn the_cases_of_every_shipped_package_pass() {
-    for id in ["narrator", "dice-check", "quest-log", "weather", "world-init"] {
+    for id in
+        ["narrator", "dice-check", "quest-log", "weather", "world-init", "shop", "notes-workbench", "lifecycle-probe"]
+    {
         let run = covel(&["test-runtime", id, "--plugins-dir", &shipped().display().to_string(), "--json"]);
         assert_eq!(run.status, 0, "{id}: {}\n{}", run.out, run.err);
         let report = run.json();

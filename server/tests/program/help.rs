@@ -17,6 +17,7 @@ fn help_of_every_command() {
         "trace",
         "replay",
         "jobs",
+        "bench",
         "man",
         "completions",
         "version",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod archives;
+mod bench;
 mod cases;
 mod documents;
 mod help;
