@@ -424,6 +424,7 @@ impl CommitPlan {
             seat::reconcile(&mut self.session.seats, &players);
         }
         self.document.isolated = isolated;
+        self.tell_not_applied(&kept);
         if self.extras.main_loop {
             self.note_not_applied();
         }
@@ -584,6 +585,34 @@ impl CommitPlan {
                 }
             }
         }
+    }
+
+    /// The player's notice of what a story's operations did not come to. WSV-10
+    fn tell_not_applied(&mut self, kept: &[Unit]) {
+        let Some(story) = kept.iter().find(|unit| self.lost_operations.contains(unit.runtime.index())) else { return };
+        let failed = self.document.operations.iter().filter(|row| row.status == OperationStatus::Failed).count();
+        let (title, message) = match (self.session.locale.starts_with("zh"), failed) {
+            (true, _) => ("未生效的改动".to_owned(), format!("有 {failed} 项对其他插件数据的改动没有生效。")),
+            (false, 1) => {
+                ("Not applied".to_owned(), "1 change to another plugin's data did not take effect.".to_owned())
+            }
+            (false, _) => {
+                ("Not applied".to_owned(), format!("{failed} changes to other plugins' data did not take effect."))
+            }
+        };
+        let content = json!({"level": "warning", "title": title, "message": message, "count": failed});
+        let part =
+            json!({"id": "operations-not-applied", "type": "notification", "status": "success", "content": content});
+        self.document.changes.push(ChangeDocument {
+            kind: "ui.rendered".to_owned(),
+            plugin_id: story.plugin.as_str().to_owned(),
+            runtime_id: story.id.clone(),
+            payload: Json::from_value(json!({
+                "proposalId": format!("{}:operations-not-applied", self.turn_id),
+                "source": {"pluginId": story.plugin.as_str(), "runtimeId": story.id},
+                "render": {"parts": [part]},
+            })),
+        });
     }
 
     /// What agents are told of in the next execution of the main loop. WSV-10

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::{
     limits::MAX_STEERS_PER_TURN,
     results::RuntimeResult,
+    services::operation::NotApplied,
     suspend::{AgentState, Continuation},
 };
 
@@ -25,6 +26,8 @@ pub struct Given {
     pub triggers: BTreeMap<RuntimeIx, (String, Json)>,
     /// The suspended runtime that goes on.
     pub resume: Option<Resume>,
+    /// What an execution of the main loop tells agents of the one before. WSV-10
+    pub(crate) not_applied: Vec<NotApplied>,
     /// What the player adds.
     pub steering: Arc<Steering>,
 }

@@ -204,6 +204,17 @@ fn turn_context(parts: &PromptParts<'_>) -> String {
         }
         out.push_str("</runtime-inputs>\n");
     }
+    let shared = parts.call.shared();
+    let id = shared.plan.runtime_id(parts.call.runtime());
+    let mut lost = shared.given.not_applied.iter().filter(|one| one.runtime_id == id).peekable();
+    if lost.peek().is_some() {
+        // What it asked other packages to change in the turn before, and did not come about. WSV-10
+        out.push_str("<operations-not-applied>\n");
+        for one in lost {
+            let _ = writeln!(out, "- {} ({}): {}", one.contract, one.provider_plugin_id, escape(&one.code));
+        }
+        out.push_str("</operations-not-applied>\n");
+    }
     if let Some((topic, data)) = parts.trigger {
         let _ = writeln!(out, "<runtime-activation topic=\"{topic}\">{}</runtime-activation>", escape(data.text()));
     }

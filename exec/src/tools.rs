@@ -13,7 +13,7 @@ use crate::{
     limits::{MAX_EVENT_BYTES, MAX_OUTPUT_BYTES},
     overlay::{DataOp, DataWrite},
     results::{EmittedEvent, from_tool},
-    services::ToolHost,
+    services::{self, ToolHost},
     write::Write,
 };
 
@@ -38,6 +38,9 @@ impl ToolFailure {
     /// The JSON a model reads.
     pub fn to_json(&self) -> Value {
         let mut value = json!({"success": false, "error": self.message, "code": self.code});
+        if self.code == "conflict" {
+            value["refused"] = true.into();
+        }
         if let Some(details) = &self.details {
             value["details"] = details.clone();
         }
@@ -152,6 +155,7 @@ impl Toolbox {
             .call(CallRequest { generation: generation.clone(), target, context, host, limits, cancel: cancel.clone() })
             .await
             .map_err(|error| match error {
+                error if let Some(failure) = services::tool_failure(&error) => failure,
                 CallError::Thrown { code, message, details, .. } if code.as_deref() == Some("VALIDATION_ERROR") => {
                     ToolFailure { code: "VALIDATION_ERROR", message, details: details.map(|json| json.value().clone()) }
                 }

@@ -407,6 +407,9 @@ impl Inner {
         let mut shared = self.freeze(session, plan, &job.message, logical_turn, &live.cancel)?;
         if let Some(shared) = Arc::get_mut(&mut shared) {
             shared.given = given;
+            if extras.main_loop {
+                shared.given.not_applied.clone_from(&shared.session.not_applied);
+            }
         }
         let _noted = self.executions.note(&shared.session, &shared.turn_id, live);
         live.story.store(extras.main_loop, Ordering::Release);

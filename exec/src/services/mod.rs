@@ -24,20 +24,38 @@ use std::{
     sync::Arc,
 };
 
-use covel_abi::HostError;
+use covel_abi::{CallError, HostError};
 use covel_graph::package::Discovery;
 use parking_lot::Mutex;
 
 pub(crate) use client::Client;
 pub(crate) use host::{ToolHost, serve_guard};
 
-use crate::{active::LoadedPackage, engine::Inner, session::SessionRecord};
+use crate::{active::LoadedPackage, engine::Inner, session::SessionRecord, tools::ToolFailure};
 
 /// An error of the service layer itself. Codes: `invalid-input invalid-output unavailable refused cycle depth closed
 /// provider-error`; a provider's `conflict` keeps its own name.
 pub(crate) fn error(code: &str, message: impl Into<String>) -> HostError {
     HostError { name: "ServiceError", code: code.to_owned(), message: message.into() }
 }
+
+/// How an error of a service looks to a model whose tool did not handle it; none for other errors. TOL-4, WSV-14
+pub(crate) fn tool_failure(fault: &CallError) -> Option<ToolFailure> {
+    let CallError::Thrown { name, code, message, .. } = fault else { return None };
+    let code = match (name.as_str(), code.as_deref()) {
+        ("TimeoutError", Some("timeout")) => "timeout",
+        ("AbortError", Some("cancelled")) => "CANCELLED",
+        // Unchanged, and marked: the provider looked at it and said no.
+        ("ToolError", Some("conflict")) => "conflict",
+        ("ServiceError", Some(code)) => CODES.into_iter().find(|known| *known == code)?,
+        _ => return None,
+    };
+    Some(ToolFailure { code, message: message.clone(), details: None })
+}
+
+/// Codes of the service layer.
+const CODES: [&str; 8] =
+    ["invalid-input", "invalid-output", "unavailable", "refused", "cycle", "depth", "closed", "provider-error"];
 
 /// Which community code a session lets run, asked at every call: a grant may be taken back while an execution runs.
 /// SVC-8
