@@ -27,6 +27,17 @@ pub enum ServerError {
     /// A folder holds no package.
     #[error("{0} holds no package; a package is a folder with a PLUGIN.md")]
     NoPackages(PathBuf),
+    /// A package cannot have this name.
+    #[error("{name:?} is no package id: {rule}")]
+    BadName {
+        /// What was asked for.
+        name: String,
+        /// What would be accepted.
+        rule: String,
+    },
+    /// Something is there already.
+    #[error("{0} is there already; nothing was written")]
+    Exists(PathBuf),
     /// Packages or worlds have errors.
     #[error("{}", first(.0))]
     Packages(Vec<Diagnostic>),
@@ -104,6 +115,8 @@ impl ServerError {
             Self::Unreadable { .. } => "unreadable-input",
             Self::Unwritable { .. } => "unwritable-output",
             Self::NoPackages(_) => "no-packages",
+            Self::BadName { .. } => "bad-name",
+            Self::Exists(_) => "already-exists",
             Self::Packages(diagnostics) => errors(diagnostics).next().map_or("invalid-package", |first| &first.code),
             Self::Config { .. } => "invalid-config",
             Self::Models { .. } => "invalid-models",

@@ -66,3 +66,5 @@ pub const MAX_CASE_STEPS: usize = 20;
 pub const MAX_CASE_LOGS: usize = 10_000;
 /// Deepest UI spec that is translated; deeper parts are handed out as they are.
 pub const MAX_SPEC_DEPTH: usize = 64;
+/// Longest name `covel new` takes, in characters: that of a package id.
+pub const MAX_PACKAGE_NAME: usize = 100;

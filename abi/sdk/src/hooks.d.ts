@@ -60,7 +60,7 @@ export interface HookReplacements {
 export type GuardEvent = "TurnStart" | "PreCompaction" | "PreRuntime" | "PreToolUse" | "PreStateCommit";
 export type HookContinue<E extends HookEvent> = E extends keyof HookReplacements
   ? { action: "continue"; replace?: HookReplacements[E] }
-  : { action: "continue" };
+  : { action: "continue"; replace?: undefined };
 /** On events that are no guard an abort changes nothing and ends the chain. */
 export type HookAbort = { action: "abort"; reason: string };
 /** Nothing means: go on. */

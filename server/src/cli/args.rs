@@ -28,6 +28,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Plans a data folder keeps; snapshots and forks of its sessions
     Snapshot(SnapshotArgs),
+    /// Begin a package: files that validate, type-check and pass their cases
+    New(NewArgs),
     /// Check packages and worlds without running any of their code
     Validate(ValidateArgs),
     /// Run the cases of a package (tests/runtime-cases.json) with scripted model replies
@@ -347,6 +349,42 @@ pub struct SnapshotGcArgs {
     /// Remove them; without this they are only listed
     #[arg(long)]
     pub yes: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What `covel new` begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Template {
+    /// A function runtime with a setting, an event and stored data
+    #[default]
+    Function,
+    /// An agent with a tool of its own
+    Agent,
+    /// A panel, the runtime its button starts, and an action
+    Panel,
+    /// A service other packages call
+    Service,
+    /// A provider of prompt segments
+    Extension,
+}
+
+/// `covel new`.
+#[derive(Debug, Args)]
+pub struct NewArgs {
+    /// Id of the package, and name of its folder: a lowercase letter, then lowercase letters, digits and `-`
+    #[arg(value_name = "NAME", required_unless_present = "types")]
+    pub name: Option<String>,
+    /// What to begin with
+    #[arg(long, value_enum, value_name = "TEMPLATE", default_value_t = Template::Function)]
+    pub template: Template,
+    /// Folder to make it in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Make nothing; write the types this version knows into the node_modules of a package that is there
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "template", "dir"])]
+    pub types: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

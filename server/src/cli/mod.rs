@@ -10,6 +10,7 @@ mod data;
 mod docs;
 mod jobs;
 pub mod logging;
+mod new;
 mod plan;
 mod replay;
 mod serving;
@@ -125,6 +126,7 @@ fn dispatch(command: &Command, streams: &mut Streams<'_>) -> Result<u8, ServerEr
         Command::Turn(arguments) => turn::run(arguments, streams),
         Command::Plan(arguments) => plan::run(arguments, streams),
         Command::Snapshot(arguments) => snapshot::run(arguments, streams),
+        Command::New(arguments) => new::run(arguments, streams),
         Command::Validate(arguments) => validate::run(arguments, streams),
         Command::TestRuntime(arguments) => test_runtime::run(arguments, streams),
         Command::Trace(arguments) => trace::run(arguments, streams),

@@ -11,6 +11,7 @@ fn help_of_every_command() {
         "turn",
         "plan",
         "snapshot",
+        "new",
         "validate",
         "test-runtime",
         "data",

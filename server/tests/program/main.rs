@@ -9,6 +9,7 @@ mod documents;
 mod help;
 mod interrupts;
 mod jobs;
+mod new;
 mod serving;
 mod support;
 mod traces;
