@@ -54,3 +54,53 @@ async fn the_packages_of_the_authors_guide_compile_without_a_warning_and_play() 
     let heard = engine.data(&session, DataFilter { plugin: Some("listener".into()), ..DataFilter::default() }).unwrap();
     assert_eq!(heard.len(), 2);
 }
+
+/// The walk-through: commands of ```sh run``` blocks, and files of `edit=` blocks, in their order.
+#[test]
+fn the_walk_through_of_the_authors_guide_works() {
+    let guide = fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/authors.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = guide.lines();
+    let (mut commands, mut edits) = (0, 0);
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```").filter(|info| !info.is_empty()) else { continue };
+        let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if let Some((_, file)) = info.split_once("edit=") {
+            let path = folder.path().join(file);
+            assert!(path.is_file(), "{file} is not there to be changed");
+            fs::write(path, body.join("\n")).unwrap();
+            edits += 1;
+        } else if info == "sh run" {
+            for line in body {
+                // Quoted text is one word; the package is in the folder of this test.
+                let make = line.starts_with("covel new");
+                let mut words: Vec<String> = Vec::new();
+                for (at, part) in line.split('"').enumerate() {
+                    if at % 2 == 1 {
+                        words.push(part.to_owned());
+                        continue;
+                    }
+                    for word in part.split_whitespace() {
+                        let is_package = word == "tide-clock" && !make;
+                        words.push(if is_package {
+                            folder.path().join(word).display().to_string()
+                        } else {
+                            word.to_owned()
+                        });
+                    }
+                }
+                if make {
+                    words.extend(["--dir".to_owned(), folder.path().display().to_string()]);
+                }
+                let (mut out, mut err) = (Vec::new(), Vec::new());
+                let logs = covel_server::cli::logging::Logs::default();
+                let mut streams = covel_server::cli::Streams { out: &mut out, err: &mut err, logs: &logs };
+                let status = covel_server::cli::run(words.into_iter().map(Into::into), &mut streams);
+                let text = [out, err].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+                assert_eq!(status, 0, "{line}\n{text}");
+                commands += 1;
+            }
+        }
+    }
+    assert_eq!((commands, edits), (5, 2));
+}

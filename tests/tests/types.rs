@@ -7,10 +7,12 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use covel_abi::author::NODE_MODULES;
+use covel_exec::{Engine, EngineOptions, ExecutionKind, ExecutionRequest, NewSession, ScriptedGateway};
+use covel_graph::package::{Discovery, compile_in_memory};
 use covel_server::cli::{self, Streams, logging::Logs};
 use tempfile::TempDir;
 
@@ -124,6 +126,170 @@ fn covel(arguments: &[&str]) -> (u8, String) {
     let line = ["covel"].iter().chain(arguments).map(Into::into);
     let status = cli::run(line, &mut Streams { out: &mut out, err: &mut err, logs: &logs });
     (status, format!("{}{}", String::from_utf8_lossy(&out), String::from_utf8_lossy(&err)))
+}
+
+/// A declaration of the SDK.
+fn declarations(file: &str) -> String {
+    fs::read_to_string(here("../abi/sdk/src").join(format!("{file}.d.ts"))).unwrap()
+}
+
+/// Members an interface declares itself, each with whether it may be missing.
+fn members(name: &str) -> BTreeMap<String, bool> {
+    let texts = ["contexts", "services", "extension-points", "hooks", "plugin-api"].map(declarations);
+    let start = format!("export interface {name}");
+    let (text, at) = texts
+        .iter()
+        .find_map(|text| {
+            let at = text.match_indices(&start).find(|(at, _)| text[at + start.len()..].starts_with([' ', '<']))?.0;
+            Some((text, at))
+        })
+        .unwrap_or_else(|| panic!("no interface {name}"));
+    text[at..]
+        .lines()
+        .skip(1)
+        .take_while(|line| *line != "}")
+        .filter_map(|line| {
+            let line = line.strip_prefix("  ").filter(|line| line.starts_with(char::is_alphabetic))?;
+            let line = line.strip_prefix("readonly ").unwrap_or(line);
+            let end = line.find(|c: char| !c.is_alphanumeric())?;
+            Some((line[..end].to_owned(), line[end..].starts_with('?')))
+        })
+        .collect()
+}
+
+/// Members of an interface and those it extends. What is declared again is what the last one says.
+fn all_members(names: &[&str]) -> BTreeMap<String, bool> {
+    names.iter().flat_map(|name| members(name)).collect()
+}
+
+/// The guide's tables name the members and exports that are declared, in the same words.
+///
+/// Covers: SDK-1
+#[test]
+fn the_guide_lists_what_is_declared() {
+    let guide = fs::read_to_string(here("../docs/authors.md")).unwrap();
+    let guide = guide.split_once("\n## Types\n").unwrap().1;
+    let listed = |name: &str| -> Vec<String> {
+        let row = guide.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("the guide has no row of {name}"));
+        let mut names: Vec<String> = row.split('`').rev().nth(1).unwrap().split(' ').map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    for name in [
+        "CallIdentity",
+        "GuardContext",
+        "FunctionContext",
+        "ToolContext",
+        "RpcContext",
+        "BaseServiceContext",
+        "ServiceContext",
+        "WriteServiceContext",
+        "ExtensionContext",
+        "HookContext",
+        "PluginAPI",
+    ] {
+        assert_eq!(listed(name), members(name).into_keys().collect::<Vec<_>>(), "{name}");
+    }
+    let index = declarations("index");
+    let modules = index.lines().filter_map(|line| line.strip_prefix("export * from \"./")?.strip_suffix(".js\";"));
+    for module in modules.chain(["extension-points", "plugin-api", "dimensions", "prompts"]) {
+        let text = declarations(module);
+        let mut names: Vec<&str> = text
+            .lines()
+            .filter_map(|line| {
+                let rest = line.strip_prefix("export ")?;
+                let rest = ["function ", "const ", "class "].iter().find_map(|kind| rest.strip_prefix(kind))?;
+                rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+            })
+            .collect();
+        names.sort_unstable();
+        assert_eq!(listed(module), names, "{module}");
+    }
+}
+
+/// What the host gives is declared, and what is declared without a question mark is given.
+///
+/// Covers: SDK-1
+#[tokio::test(flavor = "multi_thread")]
+async fn contexts_are_what_their_types_say() {
+    let manifest = "---\nid: looker\nkind: plugin\ndescription: Looks at its contexts.\nentry: ./entry.js\n\
+        contributes: { tools: [look], services: [looker.look@1, { contract: looker.change@1, access: write }] }\n---\n";
+    let function = "---\ntype: function\nschedule: { trigger: { type: manual } }\nfunction: { handler: ./handler.js, tools: { plugin: [look] } }\n---\n";
+    let agent = "---\ntype: agent\nschedule: { stage: pre-turn }\nagent: { model: plugin }\nguard: ./guard.js\n---\nNever asked.\n";
+    let entry = "export default function (covel) {
+        const { tool, z } = covel.toolkit;
+        covel.registerTool(tool({ name: 'look', description: 'l', parameters: z.object({}), execute: (_, ctx) => ({ keys: Object.keys(ctx) }) }));
+        const [input, output] = [z.any(), z.any()];
+        covel.registerService({ name: 'look', contract: 'looker.look@1', input, output, handler: (_, ctx) => Object.keys(ctx) });
+        covel.registerService({ name: 'change', contract: 'looker.change@1', access: 'write', input, output, handler: (_, ctx) => Object.keys(ctx) });
+        globalThis.api = Object.keys(covel);
+    }";
+    let handler = "export default async (ctx) => ({ outcome: 'success', value: {
+        FunctionContext: Object.keys(ctx), PluginAPI: globalThis.api, ToolContext: (await ctx.tools.call('look', {})).keys,
+        ServiceContext: await ctx.services.call({ contract: 'looker.look@1', input: {} }) } });";
+    let other = "---\nid: other\nkind: plugin\ndescription: Calls a write service.\nruntime:\n  type: function\n  schedule: { trigger: { type: manual } }\n  \
+        function: { handler: ./h.js }\n---\n";
+    let calls = "export default async (ctx) => ({ outcome: 'success', value: { WriteServiceContext: await ctx.services.call({ contract: 'looker.change@1', input: {} }) } });";
+    let guard = "export default async (ctx) => ({ skip: true, GuardContext: Object.keys(ctx) });";
+    let looker = compile_in_memory(
+        &[
+            ("PLUGIN.md", manifest),
+            ("entry.js", entry),
+            ("runtimes/see/RUNTIME.md", function),
+            ("runtimes/see/handler.js", handler),
+            ("runtimes/ask/RUNTIME.md", agent),
+            ("runtimes/ask/guard.js", guard),
+        ],
+        Discovery::Builtin,
+    );
+    let other = compile_in_memory(&[("PLUGIN.md", other), ("h.js", calls)], Discovery::Builtin);
+    let packages = [looker, other].map(|made| made.package.unwrap_or_else(|| panic!("{:?}", made.diagnostics)));
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = EngineOptions::new(folder.path(), Arc::new(ScriptedGateway::new(Vec::new())));
+    options.durable = false;
+    let engine = Engine::open(options).unwrap();
+    for state in engine.publish(packages.to_vec()).await {
+        assert_eq!(state.error, None);
+    }
+    let session = engine.create_session(NewSession::default()).await.unwrap().id;
+    let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for runtime in [None, Some("looker/see"), Some("other")] {
+        let mut request = ExecutionRequest::player(&session, "hello");
+        if let Some(runtime) = runtime {
+            request.kind = ExecutionKind::Manual {
+                runtime_id: runtime.into(),
+                payload: serde_json::json!({}).into(),
+                message: String::new(),
+                ignore_upstreams: false,
+            };
+        }
+        let turn = engine.execute(request, None).await.unwrap();
+        assert!(turn.committed, "{turn:#?}");
+        for row in &turn.runtimes {
+            let output = row.output.as_ref().unwrap_or_else(|| panic!("{row:#?}"));
+            seen.extend(serde_json::from_value::<BTreeMap<String, Vec<String>>>(output.value().clone()).unwrap());
+        }
+    }
+    let interfaces: [(&str, &[&str]); 6] = [
+        ("GuardContext", &["CallIdentity", "GuardContext"]),
+        ("FunctionContext", &["CallIdentity", "GuardContext", "FunctionContext"]),
+        ("ToolContext", &["CallIdentity", "ToolContext"]),
+        ("ServiceContext", &["BaseServiceContext", "ServiceContext"]),
+        ("WriteServiceContext", &["BaseServiceContext", "WriteServiceContext"]),
+        ("PluginAPI", &["PluginAPI"]),
+    ];
+    let mut wrong = Vec::new();
+    for (name, parts) in interfaces {
+        let declared = all_members(parts);
+        let given = seen.get(name).unwrap_or_else(|| panic!("{name} was not seen: {seen:?}"));
+        wrong.extend(
+            given.iter().filter(|key| !declared.contains_key(*key)).map(|key| format!("{name}.{key} is not declared")),
+        );
+        let missing = declared.iter().filter(|(key, optional)| !**optional && !given.contains(key));
+        wrong.extend(missing.map(|(key, _)| format!("{name}.{key} is declared, but not given")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Implementations fit their declarations, and the declarations stand on their own.

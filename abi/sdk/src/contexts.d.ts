@@ -38,6 +38,10 @@ export interface Logger {
   warn(message: string, meta?: unknown): void;
   error(message: string, meta?: unknown): void;
 }
+export interface Progress {
+  /** Shown while it runs; not stored. */
+  report(status: JobStatus): void;
+}
 export interface PlayerInput {
   id: string;
   turnId: string;
@@ -127,6 +131,7 @@ export interface GuardContext<I extends { [K in keyof I]: InputSlot | undefined 
   readonly services: ServiceClient;
   readonly random: RandomSource;
   readonly logger: Logger;
+  readonly progress: Progress;
   readonly signal: AbortSignal;
   getOwnSettings(): Settings;
 }
@@ -138,10 +143,6 @@ export interface FunctionContext<I extends { [K in keyof I]: InputSlot | undefin
     call<T = any>(name: string, args?: JsonObject): Promise<T>;
   };
   readonly gateway: PluginServiceGateway;
-  readonly progress: {
-    /** Shown while it runs; not stored. */
-    report(status: JobStatus): void;
-  };
   readonly session?: { readonly lastPlayerInput: PlayerInput | null };
   readonly exports?: { [name: string]: InputSlot | undefined };
   readonly utils?: PluginHttp;
@@ -166,6 +167,10 @@ export interface ToolContext extends CallIdentity {
   readonly store?: StoreReader;
   readonly world?: WorldView;
   readonly services?: ServiceClient;
+  readonly pluginData?: PluginDataReader;
+  readonly logger?: Logger;
+  readonly progress?: Progress;
+  readonly inputs?: InputSlots;
   readonly inputSlots?: InputSlots;
   readonly upstreamProposals?: readonly Proposal[];
   readonly pendingProposals?: readonly Proposal[];

@@ -1,6 +1,6 @@
 import type { JsonSchema, MessageCatalogue } from "./json.js";
 import type { PluginServiceGateway, PluginHttp } from "./models.js";
-import type { PluginDataReader, PluginDataWriter, RandomSource, Settings } from "./contexts.js";
+import type { Logger, PluginDataReader, PluginDataWriter, RandomSource, Settings } from "./contexts.js";
 import type { WorldView } from "./world.js";
 
 export interface ServiceOffer {
@@ -36,6 +36,9 @@ export interface BaseServiceContext {
   readonly signal: AbortSignal;
   readonly services: ServiceClient;
   readonly random: RandomSource;
+  readonly logger?: Logger;
+  /** The same as `getOwnSettings()`. */
+  readonly userSettings?: Settings;
   /** The world as the calling runtime sees it. */
   readonly world: WorldView;
   getOwnSettings(): Settings;
