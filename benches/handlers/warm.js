@@ -1,0 +1,1 @@
+export default (ctx) => ({ outcome: "success", value: { turn: ctx.logicalTurn } });
