@@ -252,6 +252,23 @@ async fn every_export_of_the_sdk_is_declared_and_has_a_row() {
     }
 }
 
+/// Covers: SDK-3
+#[test]
+fn prompt_templates_are_not_for_browsers() {
+    let folder = author_folder();
+    let import = |conditions: &[&str], module: &str| {
+        let code = format!("await import('@covel/plugin-handlers-utils{module}')");
+        let mut node = Command::new("node");
+        node.args(conditions).args(["--input-type=module", "-e", &code]).current_dir(folder.path());
+        let output = node.output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(import(&[], "/prompts"), (true, String::new()));
+    assert_eq!(import(&["--conditions=browser"], ""), (true, String::new()));
+    let (ok, error) = import(&["--conditions=browser"], "/prompts");
+    assert!(!ok && error.contains("ERR_PACKAGE_PATH_NOT_EXPORTED"), "{error}");
+}
+
 /// Covers: SDK-5
 #[tokio::test]
 async fn names_of_tools_and_points_are_those_of_the_host() {
