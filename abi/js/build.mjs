@@ -13,6 +13,7 @@ const hostModules = {
   "covel:kernel": join(here, "src/kernel.js"),
   "covel:buffer": join(here, "src/buffer.js"),
   "covel:package": join(here, "src/package.js"),
+  "covel:offered-toolkit": join(here, "src/toolkit.js"),
   "covel:url": join(here, "src/url.js"),
   "covel:encoding": join(here, "src/encoding.js"),
   "covel:intl": join(here, "src/intl/index.js"),

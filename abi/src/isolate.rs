@@ -27,7 +27,7 @@ use crate::{
     fence::{Fence, Trip},
     generation::{Blueprint, Registrations},
     host::{CallHost, Settlement},
-    limits::DRAIN_AFTER_INTERRUPT,
+    limits::{DRAIN_AFTER_INTERRUPT, FIRST_COLLECTION_BYTES},
     modules::{PackageLoader, PackageResolver},
     queue::{Pulse, Queue},
 };
@@ -171,6 +171,7 @@ impl Isolate {
         let internal = |error: rquickjs::Error| format!("an isolate cannot be made: {error}");
         let runtime = Runtime::new_with_alloc(Limited(Rc::clone(&state.heap))).map_err(internal)?;
         runtime.set_max_stack_size(parts.sizes.stack);
+        runtime.set_gc_threshold(FIRST_COLLECTION_BYTES.min(heap / 4));
         let watched = Rc::clone(&state);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.fence.check())));
         let rejected = Rc::clone(&state);

@@ -6,6 +6,9 @@ use std::time::Duration;
 pub const DEFAULT_WORKERS: usize = 2;
 /// Heap of one isolate, when not told, in bytes.
 pub const DEFAULT_HEAP_BYTES: usize = 64 * 1024 * 1024;
+/// Heap at which an isolate looks for garbage in cycles for the first time, in bytes: above what loading the author's library
+/// and zod takes, which leaves none. A small heap is looked through at a quarter of its limit.
+pub const FIRST_COLLECTION_BYTES: usize = 4 * 1024 * 1024;
 /// JavaScript stack of one isolate, when not told, in bytes.
 pub const DEFAULT_STACK_BYTES: usize = 512 * 1024;
 /// Native stack a worker has beyond the JavaScript stack, in bytes.

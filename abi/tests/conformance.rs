@@ -200,7 +200,7 @@ fn author_folder() -> tempfile::TempDir {
     folder
 }
 
-/// Covers: SDK-1, SDK-2, SDK-3, SDK-5, SEA-2, SEA-4
+/// Covers: SDK-1, SDK-2, SDK-3, SDK-5, SEA-2, SEA-4, TPC-2
 #[tokio::test]
 async fn the_sdk_here_and_as_a_package_of_node() {
     compare_with("sdk.yaml", SDK_IMPORTS, author_folder().path()).await;

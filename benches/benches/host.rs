@@ -172,6 +172,9 @@ fn main() {
             &[
                 "isolate with the author's library and zod, first of a process (from source), us",
                 "the same, later (byte code kept), us",
+                "later, an entry that loads nothing, us",
+                "later, one that loads zod alone, us",
+                "later, one that loads the author's library alone, us",
                 "heap of such an isolate, KiB",
                 "resident memory of such an isolate (of 20), KiB",
             ],
@@ -242,7 +245,20 @@ async fn cold() -> Vec<f64> {
         times.push(micros(start.elapsed()));
     }
     let each = resident().saturating_sub(before) as f64 / 20.0;
-    vec![from_source, at(&mut times, 0.5), heap, each]
+    let mut figures = vec![from_source, at(&mut times, 0.5)];
+    for imports in ["", "import 'zod';", "import '@covel/plugin-handlers-utils';"] {
+        let mut times = Vec::new();
+        for n in 0..20 {
+            let mut spec = spec(&format!("q{n}"), &[("entry.js", &format!("{imports} export default () => {{}};"))]);
+            spec.entry = Some("entry.js".into());
+            let start = Instant::now();
+            kept.push(js.load(spec).await.unwrap());
+            times.push(micros(start.elapsed()));
+        }
+        figures.push(at(&mut times, 0.5));
+    }
+    figures.extend([heap, each]);
+    figures
 }
 
 /// 20 packages whose entries load the author's library and zod.

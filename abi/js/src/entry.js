@@ -2,7 +2,7 @@
 import { AbortController } from "./abort.js";
 import { coded, placed } from "./errors.js";
 
-export function makeEntry(h, pluginId, registry) {
+export function makeEntry(h, pluginId, registry, published) {
   const controller = new AbortController();
   const disposers = [];
   let open = false;
@@ -21,12 +21,12 @@ export function makeEntry(h, pluginId, registry) {
   };
 
   async function run(path) {
-    const toolkitModule = await import("covel:toolkit");
-    const { tool, z, shortId, shortIdBatch, withPendingProposals } = toolkitModule;
     const covel = Object.freeze({
       pluginId,
       signal: controller.signal,
-      toolkit: Object.freeze({ tool, z, shortId, shortIdBatch, withPendingProposals }),
+      get toolkit() {
+        return published("covel:offered-toolkit").toolkit;
+      },
       http: Object.freeze({
         validateBaseUrl: (url) => ({ ok: false, reason: `HTTP is not available to plugins of this host (${url})` }),
         async fetchWithRetry() {

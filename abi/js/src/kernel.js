@@ -42,7 +42,7 @@ export default function boot(h, pluginId) {
   installGlobals(h, published);
   const handlers = new Map();
   const registry = { tool: new Map(), rpc: new Map(), service: new Map(), extension: new Map(), hook: new Map(), form: new Map(), wires: undefined };
-  const entry = makeEntry(h, pluginId, registry);
+  const entry = makeEntry(h, pluginId, registry, published);
 
   async function moduleDefault(path) {
     let found = handlers.get(path);

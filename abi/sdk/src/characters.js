@@ -36,16 +36,17 @@ export function findCharacterAliasConflict(characters, id, aliases) {
 
 const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
 const JOINS = `(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}_]`;
-const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, "u");
-const ENDS_UNSPACED = new RegExp(`[${UNSPACED}]$`, "u");
 /** Names as whole words where the script has words; where names overlap the longer one counts. @param {string[]} names */
 function mentionPattern(names) {
+  // Tables of whole scripts: made when asked for, not in every isolate.
+  const startsUnspaced = new RegExp(`^[${UNSPACED}]`, "u");
+  const endsUnspaced = new RegExp(`[${UNSPACED}]$`, "u");
   const parts = [...names]
     .sort((a, b) => b.length - a.length)
     .map((name) => {
       const literal = name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
-      const before = STARTS_UNSPACED.test(name) ? "" : `(?<!${JOINS})`;
-      const after = ENDS_UNSPACED.test(name) ? "" : `(?!${JOINS})`;
+      const before = startsUnspaced.test(name) ? "" : `(?<!${JOINS})`;
+      const after = endsUnspaced.test(name) ? "" : `(?!${JOINS})`;
       return `${before}${literal}${after}`;
     });
   return new RegExp(parts.join("|"), "giu");

@@ -7,6 +7,7 @@ export * from "./values.js";
 export * from "./i18n.js";
 export * from "./characters.js";
 export * from "./character-fields.js";
+export * from "./contracts.js";
 export * from "./forms.js";
 export * from "./narrative.js";
 export * from "./prompt-text.js";
