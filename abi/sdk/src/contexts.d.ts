@@ -186,6 +186,7 @@ export interface RpcContext {
   readonly store: ActionStore;
   readonly locale?: string;
   readonly messages?: MessageCatalogue;
+  readonly services: ServiceClient;
   readonly random: RandomSource;
   readonly logger?: Logger;
   /** Aborted when its time is up; the store is closed then. */

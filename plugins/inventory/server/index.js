@@ -1,6 +1,7 @@
 /** What the purse holds before anything was bought or earned, when the settings do not say. */
 const STARTING_COINS = 20;
 
+/** @type {import("@covel/plugin-handlers-utils").PluginEntryFactory} */
 export default function inventory(covel) {
   const { z } = covel.toolkit;
   const item = z
@@ -48,10 +49,12 @@ export default function inventory(covel) {
   });
 }
 
+/** @param {import("@covel/plugin-handlers-utils").BaseServiceContext} ctx @returns {number} */
 function startingCoins(ctx) {
   return ctx.getOwnSettings().startingCoins ?? STARTING_COINS;
 }
 
+/** @param {import("@covel/plugin-handlers-utils").ServiceContext | import("@covel/plugin-handlers-utils").WriteServiceContext} ctx @returns {Promise<number>} */
 async function coins(ctx) {
   return (await ctx.pluginData.get("purse", "coins"))?.amount ?? startingCoins(ctx);
 }
@@ -59,6 +62,12 @@ async function coins(ctx) {
 /**
  * Adds to a number of a record. As an operation, not as a new value: whoever else changes the record in the same turn
  * is not overwritten, and what would go below zero is refused as a conflict, by whom it concerns.
+ * @param {import("@covel/plugin-handlers-utils").WriteServiceContext} ctx
+ * @param {string} namespace
+ * @param {string} key
+ * @param {string} field
+ * @param {number} by
+ * @param {number} start
  */
 async function change(ctx, namespace, key, field, by, start) {
   if ((await ctx.pluginData.get(namespace, key)) === null) {

@@ -1,8 +1,10 @@
 /** Records that a report tells. */
 const TOLD = 10;
 
+/** @type {import("@covel/plugin-handlers-utils").PluginEntryFactory} */
 export default function lifecycleProbe(covel) {
   // Lives as long as this version of the package does, for all sessions together.
+  /** @type {Set<string>} */
   const opened = new Set();
   covel.onDispose(() => opened.clear());
 
@@ -10,6 +12,11 @@ export default function lifecycleProbe(covel) {
   covel.registerRpc("submit", submit, { description: "Record a text at once." });
 }
 
+/**
+ * @param {any} payload
+ * @param {import("@covel/plugin-handlers-utils").RpcContext} ctx
+ * @param {Set<string>} opened
+ */
 async function report(payload, ctx, opened) {
   opened.add(ctx.sessionId);
   const kind = payload?.args?.kind;
@@ -22,7 +29,10 @@ async function report(payload, ctx, opened) {
   };
 }
 
-/** Writes at once, outside of any turn: what breaks a schema is refused, and what was written before stays. */
+/**
+ * Writes at once, outside of any turn: what breaks a schema is refused, and what was written before stays.
+ * @type {import("@covel/plugin-handlers-utils").RpcHandler}
+ */
 async function submit(payload, ctx) {
   const made = await ctx.store.listPluginData("records");
   const key = `submission-${String(made.length + 1).padStart(4, "0")}`;

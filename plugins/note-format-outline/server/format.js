@@ -1,4 +1,7 @@
-/** One bullet for each sentence; a line that ends with a colon opens a group, and what follows it is indented. */
+/**
+ * One bullet for each sentence; a line that ends with a colon opens a group, and what follows it is indented.
+ * @param {string} text
+ */
 export function format(text) {
   const bullets = [];
   let indent = "";
@@ -16,6 +19,7 @@ export function format(text) {
   return bullets.join("\n");
 }
 
+/** @param {string} line */
 function sentences(line) {
   return line
     .split(/(?<=[.!?。！？])\s*/u)

@@ -1,5 +1,6 @@
 import { format } from "./format.js";
 
+/** @type {import("@covel/plugin-handlers-utils").PluginEntryFactory} */
 export default function formatter(covel) {
   const { z } = covel.toolkit;
   covel.registerService({

@@ -1,3 +1,4 @@
+/** @type {import("@covel/plugin-handlers-utils").PluginEntryFactory} */
 export default function serviceProbe(covel) {
   const { z } = covel.toolkit;
 

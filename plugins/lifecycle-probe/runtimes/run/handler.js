@@ -1,3 +1,4 @@
+/** @type {import("@covel/plugin-handlers-utils").FunctionHandler} */
 export default async function run(ctx) {
   const text = String(ctx.manualPayload?.text ?? "ping").slice(0, 200);
   const answer = await ask(ctx, text);
@@ -5,7 +6,11 @@ export default async function run(ctx) {
   return { outcome: "success", value: { text, answer } };
 }
 
-/** What a provider answered; null where there is none, which is no failure. */
+/**
+ * What a provider answered; null where there is none, which is no failure.
+ * @param {import("@covel/plugin-handlers-utils").FunctionContext} ctx
+ * @param {string} text
+ */
 async function ask(ctx, text) {
   const [echo] = await ctx.services.discover("probe.echo@1");
   if (!echo) return null;

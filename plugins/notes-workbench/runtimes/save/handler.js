@@ -4,6 +4,7 @@ const KEPT = 200;
 /** Longest note, in characters. */
 const LONGEST = 20_000;
 
+/** @type {import("@covel/plugin-handlers-utils").FunctionHandler} */
 export default async function save(ctx) {
   const { text, format = null } = ctx.manualPayload ?? {};
   if (typeof text !== "string" || text.trim() === "") return { outcome: "failed", error: "A note has some text." };
@@ -22,10 +23,16 @@ export default async function save(ctx) {
   return { outcome: "success", value: { key, text: shown } };
 }
 
+/**
+ * @param {import("@covel/plugin-handlers-utils").FunctionContext} ctx
+ * @param {{ pluginId: string, name: string }} format
+ * @param {string} text
+ */
 function formatted(ctx, { pluginId, name }, text) {
   return ctx.services.call({ pluginId, name, contract: "examples.note-format@1", input: { text } });
 }
 
+/** @param {string} key */
 function numberOf(key) {
   return Number(key.slice("note-".length)) || 0;
 }

@@ -1,3 +1,4 @@
+/** @type {import("@covel/plugin-handlers-utils").FunctionHandler} */
 export default async function buy(ctx) {
   const item = ctx.manualPayload?.item;
   const offer = typeof item === "string" ? await ctx.pluginData.get("stock", item) : null;
